@@ -84,7 +84,7 @@ fn measure(
         }
     }
     let named = points.iter().zip(&comparisons);
-    let named = named.map(|((name, _), report)| Document::named(name, report));
+    let named = named.map(|((name, _), report)| Document::with_name(name, report));
     args.output.print_all(&named.collect::<Vec<Document<'_>>>())?;
     note_directory(&out);
     dirs.iter()

@@ -17,7 +17,7 @@ use crate::flow::exits::{
 use crate::flow::{self, Error};
 use crate::model::{ExitPair, ExitTable};
 use crate::report::{
-    Classic, ExitDiff, ExitTables, JSON, TEXT, TextOptions, exits_classic, render,
+    ClassicColumns, ExitDiff, ExitTables, JSON, TEXT, TextOptions, exits_classic, render,
 };
 
 /// Show where a virtual machine's time goes, by exit reason.
@@ -74,10 +74,10 @@ const VIA: [Choice<Via>; 4] = [
     (Via::ExitTimes, "timing", "Read the files timing and timings in debugfs (PowerPC)"),
 ];
 
-const COLUMNS: [Choice<Classic>; 2] = [
-    (Classic::Long, "classic", "The columns of kvmppc_timing.py (2008)"),
+const COLUMNS: [Choice<ClassicColumns>; 2] = [
+    (ClassicColumns::Long, "classic", "The columns of kvmppc_timing.py (2008)"),
     (
-        Classic::Short,
+        ClassicColumns::Short,
         "classic-short",
         "The shorter columns of its tables before and after paravirtualization",
     ),
@@ -145,7 +145,7 @@ struct PrintArgs {
     /// Print the columns of a published table
     #[arg(long, alias = "layout", value_parser = one_of(&COLUMNS))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
-    columns: Option<Classic>,
+    columns: Option<ClassicColumns>,
     #[command(flatten)]
     output: OutputArgs,
 }

@@ -89,7 +89,7 @@ impl OutputArgs {
 }
 
 fn documents(results: &[Saved]) -> Vec<Document<'_>> {
-    results.iter().map(|saved| Document::named(&saved.name, saved)).collect()
+    results.iter().map(|saved| Document::with_name(&saved.name, saved)).collect()
 }
 
 /// Options for text of the terminal's width, without colour.

@@ -87,7 +87,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Error> {
 /// Prints a row of each comparison that has it.
 fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let explained = flow::explained(row, results)?;
-    let documents = explained.iter().map(|(name, report)| Document::named(name, report));
+    let documents = explained.iter().map(|(name, report)| Document::with_name(name, report));
     output.print_all(&documents.collect::<Vec<Document<'_>>>())
 }
 

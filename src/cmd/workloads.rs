@@ -266,9 +266,9 @@ fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
-    let documents = tables
-        .iter()
-        .map(|table| Document::named(if orders.len() == 1 { "" } else { &table.workload }, table));
+    let documents = tables.iter().map(|table| {
+        Document::with_name(if orders.len() == 1 { "" } else { &table.workload }, table)
+    });
     let reports: Vec<Document<'_>> = documents.collect();
     if !reports.is_empty() {
         args.output.print_all(&reports)?;

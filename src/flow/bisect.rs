@@ -286,7 +286,7 @@ fn search_places(
         let index = bisection.points.len() - 1;
         let count = index + expected_places(&bisection, place);
         session.observer.part(Part { index, count, shares_base: true });
-        session.observer.note(&report::place(&bisection, place));
+        session.observer.note(&report::point_name(&bisection, place));
         let Some(point) = measure_place(store, bounds, &bisection, place, session)? else {
             return Ok(stopped());
         };

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::plan::{self, BuiltIn, ModelKey};
 use crate::report::{
-    Document, Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page,
+    Document, ExplainedRow, FORMATS, JSON, Report, TextOptions, render, results_of_page,
 };
 use crate::rundir::AnyRunDir;
 use crate::text::{did_you_mean_quoted, escape, escape_path, nearest, shell_path};
@@ -300,7 +300,10 @@ fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
 
 /// Results that have a row of this name, each with its own name and this row alone. Those of run
 /// directories have its call paths.
-pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Explained)>, Error> {
+pub fn explained<'a>(
+    row: &str,
+    results: &'a [Saved],
+) -> Result<Vec<(&'a str, ExplainedRow)>, Error> {
     let comparisons = || {
         results.iter().filter_map(|saved| match &saved.result {
             SavedResult::Comparison(comparison) => Some((saved, &**comparison)),
@@ -313,7 +316,7 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
     }
     let mut found = Vec::new();
     for (saved, comparison) in comparisons() {
-        let Some(explained) = Explained::new(comparison, row) else { continue };
+        let Some(explained) = ExplainedRow::new(comparison, row) else { continue };
         let paths = saved.dir.as_deref().map(|dir| paths_if_any(dir, row)).transpose()?;
         found.push((saved.name.as_str(), explained.with_paths(paths.flatten())));
     }

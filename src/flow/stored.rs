@@ -15,7 +15,7 @@ use crate::disk::{
 };
 use crate::index::{Index, StoredResult, StoredSubject};
 use crate::model::{ErrorKind, History, HistoryLine, Measurement, Saved};
-use crate::report::{Document, HTML, Listed, SITE_MARK, TextOptions, site_index, sparkline};
+use crate::report::{Document, HTML, PageEntry, SITE_MARK, TextOptions, site_index, sparkline};
 use crate::store::{Store, StoreError, TaggedSubject};
 use crate::text::{
     counted, did_you_mean_quoted, escape, nearest, shell_line, shell_word, short_hashes,
@@ -441,20 +441,20 @@ impl Stored {
         for stored in self.results()? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
             let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
-            let page = [Document::named(&saved.name, &saved)];
+            let page = [Document::with_name(&saved.name, &saved)];
             write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
             let title = page[0].view().title.clone();
-            let (answer, beside) = (stored.headline, stored.kept_on);
-            results.push(Listed { file, title, answer, beside });
+            let (answer, detail) = (stored.headline, stored.kept_on);
+            results.push(PageEntry { file, title, answer, detail });
         }
         for history in self.histories()? {
             let file = format!("{HISTORY}/{}.html", file_name(&history.lines[0].row));
-            let page = [Document::named("", &history)];
+            let page = [Document::with_name("", &history)];
             write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
             let longest = history.lines.iter().max_by_key(|line| line.points.len());
-            let beside = longest.map(sparkline).unwrap_or_default();
+            let detail = longest.map(sparkline).unwrap_or_default();
             let (title, answer) = (history.lines[0].row.clone(), page[0].view().headline.clone());
-            histories.push(Listed { file, title, answer, beside });
+            histories.push(PageEntry { file, title, answer, detail });
         }
         write_page(dir, INDEX, &site_index(&results, &histories))?;
         let written = results.iter().chain(&histories).map(|page| dir.join(&page.file)).collect();

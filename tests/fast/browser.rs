@@ -346,7 +346,7 @@ fn a_number_is_taken_apart_at_its_blanks() {
 
 /// Results with rows that are folded on a screen, and words that stand in each of them.
 const FOLDED: [(&str, &str); 3] = [
-    ("changes", "All that was counted"),
+    ("changes", "All counts"),
     ("timed", "Pairs in the order of time"),
     ("guests", "Where the time of the vCPUs went"),
 ];

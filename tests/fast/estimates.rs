@@ -220,8 +220,8 @@ fn validation_joins_rows_and_names_differences() {
     fs::write(dir.join("again.json"), &ran.stdout).unwrap();
     assert_eq!(in_dir(dir, "report --json again.json").stdout, ran.stdout);
     let text = in_dir(dir, "validate estimated.json timed.json").stdout;
-    assert!(text.contains(" of 1 rows lie in what was estimated"), "{text}");
-    assert!(text.contains("Not the same subjects: "), "{text}");
+    assert!(text.contains(" of 1 rows lie in the estimated interval"), "{text}");
+    assert!(text.contains("The two results differ: "), "{text}");
 }
 
 #[test]

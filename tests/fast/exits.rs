@@ -296,8 +296,9 @@ fn phases_are_no_reasons_and_exits_are_counted_once() {
     for expected in [
         "exits took 81.15 % of the vCPU time, halts included, by phase: 57.23 % guest_exit, 12.10 \
          % guest_entry, 4.33 % page_fault; 18.85 % in the guest; 1 003 exits",
-        "A row is a phase of KVM's work for the vCPU, and no reason: each exit passes through \
-         several phases. Exits are counted once, in the phase guest_exit (on POWER8 rm_intr).",
+        "A row is a phase of KVM's work for the vCPU, not an exit reason: each exit passes \
+         through several phases. Exits are counted once, in the phase guest_exit (on POWER8 \
+         rm_intr).",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }

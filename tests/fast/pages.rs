@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use ktax::model::Evidence;
 use ktax::report::{HTML, JSON};
 
 use crate::common::{ktax, run, scratch, scratch_path};
@@ -89,5 +90,22 @@ fn a_page_that_was_cut_is_refused_with_the_way_out() {
         let ran = run(ktax().arg("report").arg(&path)).exits(2);
         let way = "make the page again with `ktax report --html FILE DIR`";
         assert!(ran.stderr.contains(why) && ran.stderr.contains(way), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_result_whose_layout_is_missing_is_printed_in_every_format() {
+    let (_dir, path) = scratch_path("result.json");
+    let mut comparison = cases::several();
+    fs::write(&path, show(&comparison, JSON)).unwrap();
+    let intact = run(ktax().arg("report").arg(&path));
+    for row in &mut comparison.rows {
+        let Evidence::Counts(counts) = &mut row.evidence else { unreachable!() };
+        counts.effects.iter_mut().for_each(|effect| effect.layout = 99);
+    }
+    fs::write(&path, show(&comparison, JSON)).unwrap();
+    for format in ["text", "markdown", "csv", "json", "html", "mail"] {
+        let damaged = run(ktax().args(["report", "--format", format]).arg(&path));
+        assert_eq!((damaged.status, damaged.stderr), (intact.status, String::new()), "{format}");
     }
 }

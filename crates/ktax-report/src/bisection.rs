@@ -1,7 +1,7 @@
-//! A search for the elements of a chain that carry a difference, as a report.
+//! Report of a bisection: which elements of a chain (commits, patches …) carry a difference.
 
 use crate::view::{
-    Columns, Details, Fields, Picture, Records, Report, Section, Steps, Table, View,
+    ChainCosts, Columns, Details, Fields, Picture, Records, Report, Section, Table, View,
 };
 use crate::{number, words};
 use ktax_host::text::{counted_as, escape};
@@ -15,7 +15,7 @@ impl Report for Bisection {
         View {
             title: self.title.clone(),
             headline: headline(self, found),
-            how: whole_difference(self).unwrap_or_default(),
+            how: total_difference(self).unwrap_or_default(),
             again: self.again.clone(),
             sections: vec![
                 steps_picture(self, found),
@@ -34,23 +34,24 @@ impl Report for Bisection {
     }
 
     fn records(&self) -> Records {
-        let places: Vec<usize> = (0..=self.elements.len()).collect();
-        let element = |place: usize| self.elements.get(place.checked_sub(1)?);
-        let carries = |carrier: &Carrier, place| {
-            (carrier.count_before + 1..=carrier.count_with).contains(&place)
+        // Point N is the base with the first N elements of the chain.
+        let points: Vec<usize> = (0..=self.elements.len()).collect();
+        let element = |point: usize| self.elements.get(point.checked_sub(1)?);
+        let carries = |carrier: &Carrier, point| {
+            (carrier.count_before + 1..=carrier.count_with).contains(&point)
         };
         let carrier =
-            |place| self.carriers.iter().flatten().find(|carrier| carries(carrier, place));
-        let mut fields = Fields::new(&places);
-        fields.add("point", |place| place);
-        fields.add("element", |place| element(place).map(|element| &element.name));
-        fields.add("title", |place| element(place).map(|element| &element.title));
+            |point| self.carriers.iter().flatten().find(|carrier| carries(carrier, point));
+        let mut fields = Fields::new(&points);
+        fields.add("point", |point| point);
+        fields.add("element", |point| element(point).map(|element| &element.name));
+        fields.add("title", |point| element(point).map(|element| &element.title));
         fields.add("row", |_| &self.row);
         fields.add("metric", |_| &self.metric);
-        fields.add("cost", |place| self.cost(place));
-        fields.add("delta", |place| carrier(place).map(|carrier| carrier.delta));
-        fields.add("share_percent", |place| carrier(place).map(|carrier| carrier.share_percent));
-        fields.add("skipped", |place| match self.points.get(&place) {
+        fields.add("cost", |point| self.cost(point));
+        fields.add("delta", |point| carrier(point).map(|carrier| carrier.delta));
+        fields.add("share_percent", |point| carrier(point).map(|carrier| carrier.share_percent));
+        fields.add("skipped", |point| match self.points.get(&point) {
             Some(Point::Skipped(why)) => Some(why),
             _ => None,
         });
@@ -62,12 +63,13 @@ impl Report for Bisection {
     }
 }
 
-/// Answer. A carrier that was not told apart from its neighbours stands for them.
+/// Answer: the carriers and their shares. If the search could not separate a carrier from elements
+/// before it, the answer counts these elements.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let ends = bisection.ends().filter(|_| bisection.carriers.is_some());
     let Some((base, change)) = ends else {
         return format!(
-            "The search is not finished: {} of {} points are known.",
+            "The search is not finished: {} of {} points were measured or skipped.",
             bisection.points.len(),
             bisection.elements.len() + 1
         );
@@ -76,7 +78,7 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let total = format!("{} {unit} ({})", number::delta(delta), bisection.row);
     let share = |percent: f64| format!("{percent:.1} %");
-    let named = |carrier: &Carrier| {
+    let carrier_text = |carrier: &Carrier| {
         let element = bisection.elements.get(carrier.count_with.checked_sub(1)?)?;
         let others = match carrier.count_with - carrier.count_before - 1 {
             0 => String::new(),
@@ -86,10 +88,10 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
         let carried = share(carrier.share_percent);
         Some(format!("{}{others} {carried}", element_name(bisection, element)))
     };
-    let carriers: Vec<String> = found.iter().filter_map(named).collect();
+    let carriers: Vec<String> = found.iter().filter_map(carrier_text).collect();
     match carriers.len() {
         0 => format!(
-            "None of {all} carries at least {} of {total}: the difference is spread over them.",
+            "None of {all} carries at least {} of {total}: the difference is spread over several.",
             number::count(bisection.negligible)
         ),
         count => {
@@ -100,7 +102,7 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     }
 }
 
-fn whole_difference(bisection: &Bisection) -> Option<String> {
+fn total_difference(bisection: &Bisection) -> Option<String> {
     let (base, change) = bisection.ends()?;
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let delta = change - base;
@@ -116,37 +118,38 @@ fn whole_difference(bisection: &Bisection) -> Option<String> {
     ))
 }
 
-/// Picture of the cost along the chain, as far as it was measured.
+/// Picture of the measured costs along the chain.
 fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
-    let cost = |(place, point): (&usize, &Point)| match point {
-        Point::Cost(cost) => Some((*place, *cost)),
+    let cost = |(index, point): (&usize, &Point)| match point {
+        Point::Cost(cost) => Some((*index, *cost)),
         Point::Skipped(_) => None,
     };
-    let is_skipped =
-        |(place, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*place);
-    let carrier = |one: &Carrier| {
-        let element = bisection.elements.get(one.count_with.checked_sub(1)?)?;
-        Some((one.count_with, element_name(bisection, element)))
+    let skipped =
+        |(index, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*index);
+    let carrier = |carrier: &Carrier| {
+        let element = bisection.elements.get(carrier.count_with.checked_sub(1)?)?;
+        Some((carrier.count_with, element_name(bisection, element)))
     };
     let elements = bisection.chain.nouns().1;
     Section::Picture {
         title: format!("Cost of one operation along the {elements}"),
-        picture: Picture::Steps(Steps {
+        picture: Picture::Steps(ChainCosts {
             unit: metric(&bisection.metric).map_or("", |metric| metric.unit),
             elements,
             last: bisection.elements.len(),
             points: bisection.points.iter().filter_map(cost).collect(),
-            skipped: bisection.points.iter().filter_map(is_skipped).collect(),
+            skipped: bisection.points.iter().filter_map(skipped).collect(),
             carriers: found.iter().filter_map(carrier).collect(),
         }),
         how: format!(
-            "Each mark is a measured point: the base with so many {elements}. A cross could not \
-             be measured. Where the cost steps, the picture names what carries the step."
+            "Each mark is a measured point: the base with this number of {elements}. A cross is a \
+             point that could not be measured. A label names the element that carries a step."
         ),
     }
 }
 
-/// Table with a line for each element of a carrier: one, or those that could not be told apart.
+/// Table with a line for each element of a carrier: the carrier, and the elements before it that
+/// the search could not separate from it.
 fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
     let lines = found.iter().flat_map(|carrier| {
         let elements =
@@ -164,43 +167,43 @@ fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
         first(index, format!("{:.1}", carrier.share_percent), "one of")
     });
     columns.name(bisection.chain.nouns().0, |(.., element)| element_name(bisection, element));
-    columns.words("", |(.., element)| &element.title).wraps();
+    columns.words("", |(.., element)| &element.title).wrap_last();
     columns.table()
 }
 
-/// Cost of all other elements; `None` before both ends are known.
+/// Sentence with the cost of all other elements; `None` until both ends of the chain are measured.
 fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
     let (base, change) = bisection.ends()?;
-    let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
+    let rest = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
     let costs = bisection.points.values().filter(|point| matches!(point, Point::Cost(_))).count();
     let others = if found.is_empty() { "All" } else { "All other" };
     Some(format!(
         "{others} {} together: {}. {costs} of {} points were measured, each once. Differences of \
          up to {} were not searched.",
         bisection.chain.nouns().1,
-        number::delta(left),
+        number::delta(rest),
         bisection.elements.len() + 1,
         number::count(bisection.negligible),
     ))
 }
 
 fn unfinished_sentence(bisection: &Bisection) -> Option<String> {
-    let more = "The search is not finished; `ktax bisect run DIR` resumes it.";
-    bisection.carriers.is_none().then(|| more.to_owned())
+    let sentence = "The search is not finished; `ktax bisect run DIR` resumes it.";
+    bisection.carriers.is_none().then(|| sentence.to_owned())
 }
 
-/// Advice where no element carries enough.
+/// Advice if no element carries enough of the difference.
 fn spread_sentence(bisection: &Bisection) -> Option<String> {
-    let several = bisection.chain.nouns().1;
+    let elements = bisection.chain.nouns().1;
     bisection.carriers.as_ref()?.is_empty().then(|| {
         format!(
-            "To search further, start again with fewer {several} between base and change: of a \
-             smaller difference smaller shares are searched."
+            "To search further, start again with fewer {elements} between base and change: the \
+             search finds smaller costs if the total difference is smaller."
         )
     })
 }
 
-/// Command that searches within the first carrier that is a merge; empty where none is.
+/// Command that searches within the first carrier that is a merge; empty if no carrier is a merge.
 fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
     let element = |carrier: &Carrier| bisection.elements.get(carrier.count_with.checked_sub(1)?);
     let merge = found.iter().filter_map(element).find(|element| element.is_merge);
@@ -218,8 +221,8 @@ fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
 }
 
 fn skipped_elements(bisection: &Bisection) -> Vec<String> {
-    let skipped = bisection.points.iter().filter_map(|(place, point)| match point {
-        Point::Skipped(why) => Some((bisection.elements.get(place.checked_sub(1)?)?, why)),
+    let skipped = bisection.points.iter().filter_map(|(index, point)| match point {
+        Point::Skipped(why) => Some((bisection.elements.get(index.checked_sub(1)?)?, why)),
         Point::Cost(_) => None,
     });
     skipped.map(|(element, why)| format!("{}: {why}", element_name(bisection, element))).collect()
@@ -242,51 +245,51 @@ pub fn elements(chain: Chain, count: usize) -> String {
     counted_as(count, one, several)
 }
 
-/// Names a place of the chain while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
-pub fn place(bisection: &Bisection, place: usize) -> String {
-    let element = place.checked_sub(1).and_then(|index| bisection.elements.get(index));
+/// Names a point of the chain while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
+pub fn point_name(bisection: &Bisection, point: usize) -> String {
+    let element = point.checked_sub(1).and_then(|index| bisection.elements.get(index));
     let shown = element.map_or(String::new(), |element| {
         format!("{} {}", element_name(bisection, element), element.title)
     });
-    escape(format!("{place} of {}, {shown}", bisection.elements.len()).trim_end())
+    escape(format!("{point} of {}, {shown}", bisection.elements.len()).trim_end())
 }
 
-/// A comparison of base and change in which there is nothing to search for.
+/// Comparison of base and change without a difference that a bisection could search for.
 #[derive(Debug, Clone)]
 pub struct NothingToSearch {
     comparison: Comparison,
-    /// `3 parameters`; empty where nobody counted them.
-    between: String,
+    /// Number of elements in which base and change differ, `3 parameters`; empty if unknown.
+    elements: String,
 }
 
 impl NothingToSearch {
-    /// `between` says how many elements base and change differ in: `3 parameters`.
-    pub fn new(comparison: Comparison, between: String) -> NothingToSearch {
-        NothingToSearch { comparison, between }
+    /// `elements` is the number of elements in which base and change differ: `3 parameters`.
+    pub fn new(comparison: Comparison, elements: String) -> NothingToSearch {
+        NothingToSearch { comparison, elements }
     }
 
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }
 
-    /// Sentences that say what would have been searched, and how to go on.
-    fn next(&self) -> String {
-        let between = match self.between.as_str() {
+    /// Returns sentences about the elements that would have been searched, and the next step.
+    fn next_step(&self) -> String {
+        let elements = match self.elements.as_str() {
             "" => String::new(),
-            between => format!("Base and change differ in {between}. "),
+            elements => format!("Base and change differ in {elements}. "),
         };
-        let next = match self.why() {
-            Some(_) => "Mend that, and type the same command with a new --out.",
+        let next_step = match self.missing_answer() {
+            Some(_) => "Fix the cause, and run the same command with a new --out.",
             None => {
                 "To find a row that is slower or faster, run `ktax compare` with the same base and \
                  change and without -w. Then search with this row."
             }
         };
-        format!("{between}A search follows a row that is slower or faster. {next}")
+        format!("{elements}A search needs a row that is slower or faster. {next_step}")
     }
 
-    /// Reason for which there is no answer; `None` if there is one.
-    fn why(&self) -> Option<&'static str> {
+    /// Returns why the comparison has no answer; `None` if it has one.
+    fn missing_answer(&self) -> Option<&'static str> {
         let verdict = self.comparison.rows.first().map(|row| row.verdict);
         match verdict? {
             Verdict::Slower | Verdict::Faster => None,
@@ -304,11 +307,11 @@ impl Report for NothingToSearch {
     fn view(&self) -> View {
         let mut view = self.comparison.view();
         let rows = words::headline(&self.comparison.rows);
-        view.headline = match self.why() {
+        view.headline = match self.missing_answer() {
             Some(why) => format!("Nothing was searched, because {why}. {rows}."),
             None => format!("There is nothing to search for. {rows}."),
         };
-        view.sections.push(Section::Sentences(vec![self.next()]));
+        view.sections.push(Section::Sentences(vec![self.next_step()]));
         view.again = ktax_plan::search_again(&self.comparison);
         view
     }

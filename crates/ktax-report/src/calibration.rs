@@ -1,5 +1,5 @@
-//! Reports about what a machine takes for an operation: its calibration, and the validation of
-//! estimates against measured times.
+//! Reports of the calibration of a machine, and of the validation of estimates against measured
+//! times.
 
 use crate::number::{measured, percent, percent_range};
 use crate::view::{Columns, Fields, Legend, Records, Report, Section, Table, View};
@@ -26,7 +26,7 @@ impl Report for CalibrationTable {
         let ghz = measured(calibration.cycles_per_ns);
         let machine = shell_word(&self.machine);
         View {
-            title: format!("What {} takes", calibration.cpu),
+            title: format!("Costs of instructions on {}", calibration.cpu),
             headline: headline(self),
             how: format!(
                 "{}{microcode}{is_virtual} · TSC {ghz} GHz · model {}",
@@ -34,8 +34,8 @@ impl Report for CalibrationTable {
             ),
             sections,
             legend: Legend::new([format!(
-                "Use it: ktax compare --model {machine}, or ktax report --model {machine} for \
-                 what was counted already."
+                "To estimate times on this machine, run ktax compare --model {machine}, or ktax \
+                 report --model {machine} for a result that you have."
             )]),
             ..View::default()
         }
@@ -71,7 +71,7 @@ fn headline(table: &CalibrationTable) -> String {
     let fitted = match &table.calibration.fit {
         None => "no rows were fitted".to_owned(),
         Some(CalibrationFit { rows, error: [low, high], .. }) => format!(
-            "{} fitted, 9 of 10 of them within {low:.2} to {high:.2} of what the others predict",
+            "{} fitted; for 9 of 10 rows, measured / predicted is between {low:.2} and {high:.2}",
             counted(*rows, "row")
         ),
     };
@@ -81,12 +81,13 @@ fn headline(table: &CalibrationTable) -> String {
 fn missing_sentences(table: &CalibrationTable) -> Vec<String> {
     let names: Vec<&str> = table.not_measured.iter().map(|kind| kind.name()).collect();
     let kinds = (!names.is_empty()).then(|| format!("Not timed here: {}.", names.join(", ")));
-    let others = table.missing.iter().map(|what| format!("Missing: {what}."));
-    others.chain(kinds).collect()
+    let missing = table.missing.iter().map(|what| format!("Missing: {what}."));
+    missing.chain(kinds).collect()
 }
 
 fn costly_section(table: &CalibrationTable) -> Section {
-    let title = format!("One takes so many {CYCLES} ({}; 9 of 10 lie between):", table.machine);
+    let title =
+        format!("Cost of one instruction, in {CYCLES} ({}; 90 % of values):", table.machine);
     costs_table(title, "costly instruction", costly_costs(table))
 }
 
@@ -96,15 +97,17 @@ fn costly_costs(table: &CalibrationTable) -> impl Iterator<Item = Cost> {
     let calibration = &table.calibration;
     let costly = calibration.operations.iter().map(|(kind, cost)| (kind.name(), *cost));
     let rep = calibration.rep_iteration.map(|cost| ("rep-iteration", cost));
-    let each = calibration.iterations.iter().map(|(kind, cost)| (iteration_name(*kind), *cost));
-    costly.chain(rep).chain(each)
+    let iterations =
+        calibration.iterations.iter().map(|(kind, cost)| (iteration_name(*kind), *cost));
+    costly.chain(rep).chain(iterations)
 }
 
 fn fitted_costs(fit: &CalibrationFit) -> impl Iterator<Item = Cost> {
     fit.cycles.keys().map(|thing| (thing.name(), fit.cost(*thing)))
 }
 
-/// Names an iteration of a string instruction; its start has the name of the kind itself.
+/// Names one iteration of a string instruction. The kind's own name stands for the start of such an
+/// instruction.
 fn iteration_name(kind: Costly) -> &'static str {
     match kind {
         Costly::RepStosb => "rep-stosb-iteration",
@@ -116,37 +119,39 @@ fn iteration_name(kind: Costly) -> &'static str {
 
 fn constants_section(machine: &str, fit: &CalibrationFit) -> Section {
     let (rows, groups) = (counted(fit.rows, "row"), counted(fit.groups, "program"));
-    let title = format!("Each takes so many {CYCLES} ({machine}; fitted to {rows} of {groups}):");
+    let title = format!("Fitted costs, in {CYCLES} ({machine}; fitted to {rows} of {groups}):");
     costs_table(title, "fitted", fitted_costs(fit))
 }
 
-fn costs_table(title: String, what: &str, costs: impl Iterator<Item = Cost>) -> Section {
+fn costs_table(title: String, name_head: &str, costs: impl Iterator<Item = Cost>) -> Section {
     let costs: Vec<Cost> = costs.collect();
     let mut columns = Columns::new(&costs);
-    columns.name(what, |(name, _)| name);
+    columns.name(name_head, |(name, _)| name);
     columns.number("low", |(_, [low, _])| measured(low));
     columns.number("high", |(_, [_, high])| measured(high));
-    columns.table().titled(title)
+    columns.table().with_title(title)
 }
 
-const SHOWN_ROWS: usize = 10;
+/// Maximum number of rows in the table of the worst predictions.
+const MAX_WORST_ROWS: usize = 10;
 
+/// Table of the rows whose prediction differs most from the measurement.
 fn worst_rows(table: &CalibrationTable) -> Section {
-    let wrong = |row: &&CalibrationRow| {
+    let error = |row: &&CalibrationRow| {
         row.predicted.map_or(0.0, |[low, high]| (row.cycles / (low * high).sqrt()).ln().abs())
     };
     let mut worst: Vec<&CalibrationRow> = table.rows.iter().collect();
-    worst.sort_by(|one, other| wrong(other).total_cmp(&wrong(one)));
-    worst.truncate(SHOWN_ROWS);
+    worst.sort_by(|one, other| error(other).total_cmp(&error(one)));
+    worst.truncate(MAX_WORST_ROWS);
     let predicted = |row: &CalibrationRow| row.predicted.unwrap_or_default();
     let mut columns = Columns::new(&worst);
     columns.row("row", |row| &row.row);
     columns.number("measured", |row| measured(row.cycles));
     columns.number("low", |row| measured(predicted(row)[0]));
     columns.number("high", |row| measured(predicted(row)[1]));
-    columns.table().titled(format!(
-        "An operation takes so many {CYCLES} ({}; low and high as the other programs predict; the \
-         {} that are predicted worst):",
+    columns.table().with_title(format!(
+        "Cost of one operation, in {CYCLES} ({}; low and high are predicted from the other \
+         programs; the {} worst predictions):",
         table.machine,
         worst.len()
     ))
@@ -154,18 +159,21 @@ fn worst_rows(table: &CalibrationTable) -> Section {
 
 fn validation_headline(validation: &Validation) -> String {
     if validation.unfit.is_some() {
-        return "no row can be judged by these times".to_owned();
+        return "no row has a verdict, because of these times".to_owned();
     }
     let share = |Share { part, total }: Share| format!("{part} of {total}");
     let signs = match validation.signs.total {
         0 => "no row changed by 5 % or more".to_owned(),
-        _ => format!("sign right in {} that changed by 5 % or more", share(validation.signs)),
+        _ => format!(
+            "the sign is right in {} rows that changed by 5 % or more",
+            share(validation.signs)
+        ),
     };
     let correlation = validation.rank_correlation;
     let correlation = correlation
         .map_or(String::new(), |correlation| format!(", rank correlation {correlation:.2}"));
     format!(
-        "{} rows lie in what was estimated, {signs}{correlation}, median error {} %",
+        "{} rows lie in the estimated interval, {signs}{correlation}, median error {} %",
         share(validation.covered),
         percent(Some(validation.median_error_percent)).trim_start_matches('+')
     )
@@ -187,10 +195,10 @@ fn validation_table(rows: &[ValidatedRow]) -> Table {
 }
 
 fn validation_legend() -> Legend {
-    Legend::default().with([
-        ("estimated %", "what the change adds to the base, from counts and the machine's file"),
-        ("measured %", "what it added, from the ratios of timed pairs"),
-        ("interval %", "the confidence interval of that"),
+    Legend::default().with_terms([
+        ("estimated %", "delta in percent of base, from counts and the machine's file"),
+        ("measured %", "delta in percent of base, from the ratios of timed pairs"),
+        ("interval %", "confidence interval of measured %"),
     ])
 }
 
@@ -200,22 +208,23 @@ impl Report for Validation {
         let mut sentences = Vec::new();
         if cpu != timed_cpu {
             sentences.push(format!(
-                "The times are of another CPU ({timed_cpu}) than the estimates ({cpu})."
+                "The times were measured on another CPU ({timed_cpu}) than the estimates are for \
+                 ({cpu})."
             ));
         }
         for difference in &self.differences {
-            sentences.push(format!("Not the same subjects: {difference}."));
+            sentences.push(format!("The two results differ: {difference}."));
         }
         for row in self.rows.iter().filter(|row| !row.uncosted_metrics.is_empty()) {
             let without = words::deltas(&row.uncosted_metrics);
             sentences.push(format!(
-                "{} is estimated without {without}, of which {machine} has no cost.",
+                "The estimate of {} leaves out {without}, because {machine} has no cost for it.",
                 row.row
             ));
         }
         if !self.left_out.is_empty() {
             let left_out = self.left_out.join(", ");
-            sentences.push(format!("Without an estimate or a time: {left_out}."));
+            sentences.push(format!("Rows without an estimate or a time: {left_out}."));
         }
         View {
             title: format!("Estimated and measured: {}", self.title),

@@ -1,4 +1,4 @@
-//! Sections below the table of a comparison: changes beside the headline, different work, failures.
+//! Sections below the table of a comparison: changes of other Metrics, different work, failures.
 
 use std::borrow::Cow;
 
@@ -12,37 +12,37 @@ use ktax_model::{
 /// Section of the costly instructions of the process that changed, with a line for each row.
 pub fn costly(rows: &[Row]) -> Section {
     let title = "Costly instructions that changed, per operation (no verdict rests on them):";
-    // Starts of string instructions say less than their iterations, which have lines of their own.
+    // Starts of string instructions are left out: their iterations have lines of their own.
     let is_wanted =
         |metric: &Metric| metric.costly().is_some_and(|kind| !Costly::STRINGS.contains(&kind));
     let notes = change_notes(rows, is_wanted, metric_from_to);
     Section::notes(title, notes)
 }
 
-/// Names a Metric with its value on either side: `verw 1.00 → 2.00`.
+/// Names a Metric with its values of both sides: `verw 1.00 → 2.00`.
 fn metric_from_to(effect: &Effect) -> String {
     let [base, change] = [effect.base, effect.change].map(number::count);
     format!("{} {base} → {change}", effect.metric)
 }
 
-/// Returns a note for each row with a wanted Metric that changed.
+/// Returns a note for each row that has changes of the Metrics that `is_wanted` selects.
 fn change_notes(
     rows: &[Row],
     is_wanted: fn(&Metric) -> bool,
-    one: impl Fn(&Effect) -> String,
+    effect_text: impl Fn(&Effect) -> String,
 ) -> Vec<Note> {
     let note = |row: &Row| {
-        let changed: Vec<String> =
-            changed(std::slice::from_ref(row), is_wanted).map(|(_, effect)| one(effect)).collect();
-        (!changed.is_empty()).then(|| Note { row: row.row.clone(), text: changed.join(", ") })
+        let effects = changed_effects(std::slice::from_ref(row), is_wanted);
+        let texts: Vec<String> = effects.map(|(_, effect)| effect_text(effect)).collect();
+        (!texts.is_empty()).then(|| Note { row: row.row.clone(), text: texts.join(", ") })
     };
     rows.iter().filter_map(note).collect()
 }
 
 /// Section of the counters of a machine model that changed, with a line for each row.
 pub fn modelled(rows: &[Row], model: &str) -> Section {
-    let one = |effect: &Effect| {
-        // A factor of ten over nearly nothing says less than the two numbers.
+    let effect_text = |effect: &Effect| {
+        // A large percentage of nearly nothing misleads; the two numbers are enough.
         let percent = effect.percent.filter(|percent| *percent <= 1000.0);
         let percent = percent.map(|percent| number::percent(Some(percent)));
         let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
@@ -51,12 +51,12 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
     let title = format!(
         "Counters of the model {model} that changed, per operation (no verdict rests on them):"
     );
-    Section::notes(title, change_notes(rows, |metric| metric.modelled().is_some(), one))
+    Section::notes(title, change_notes(rows, |metric| metric.modelled().is_some(), effect_text))
 }
 
-/// Section of the deciding Metrics beside the headline that changed.
+/// Section of the deciding Metrics that changed, except the headline's Metric.
 pub fn also_changed(rows: &[Row]) -> Section {
-    let changes = changed(rows, Metric::is_deciding).map(|(row, effect)| {
+    let changes = changed_effects(rows, Metric::is_deciding).map(|(row, effect)| {
         let verdict = Cell::verdict(effect.verdict, "");
         metric_change(row, effect, effect.percent, verdict)
     });
@@ -64,11 +64,11 @@ pub fn also_changed(rows: &[Row]) -> Section {
     Section::AlsoChanged { title: title.to_owned(), changes: changes.collect() }
 }
 
-/// Section of the interrupts and kernel threads that did more or less. It is no effect on the row:
-/// they may belong to the row, to an earlier one or to the machine. So it is neither slower nor
-/// faster.
+/// Section of the interrupts and kernel threads that executed more or less. Their verdict is `more`
+/// or `less`, not slower or faster, because they may work for this row, for an earlier row or for
+/// the machine.
 pub fn background(rows: &[Row]) -> Section {
-    let changes = changed(rows, Metric::is_background).map(|(row, effect)| {
+    let changes = changed_effects(rows, Metric::is_background).map(|(row, effect)| {
         let headline = row.effects().first().map_or(0.0, |headline| headline.base);
         let percent = (headline != 0.0).then(|| effect.delta / headline * 100.0);
         metric_change(row, effect, percent, Cell::from(more_or_less(effect)))
@@ -79,7 +79,8 @@ pub fn background(rows: &[Row]) -> Section {
     Section::AlsoChanged { title, changes: changes.collect() }
 }
 
-/// Word for an Effect that decides nothing: `more`, `less`, or its verdict.
+/// Word for the verdict of an Effect that decides nothing: `more`, `less`, or the verdict's text if
+/// it is no change.
 pub fn more_or_less(effect: &Effect) -> &'static str {
     match effect.verdict.is_change() {
         true if effect.delta < 0.0 => "less",
@@ -88,7 +89,8 @@ pub fn more_or_less(effect: &Effect) -> &'static str {
     }
 }
 
-fn changed(
+/// Returns the changes of the Metrics that `is_wanted` selects, except the headline's Metric.
+fn changed_effects(
     rows: &[Row],
     is_wanted: impl Fn(&Metric) -> bool,
 ) -> impl Iterator<Item = (&Row, &Effect)> {
@@ -117,7 +119,7 @@ pub fn different_work(rows: &[Row]) -> Section {
         let parts = row.reason.as_deref().unwrap_or_default().split("; ");
         let texts = parts.map(|text| with_next_step(row, text));
         let texts = texts.chain(printed_lines(row));
-        let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
+        let texts = texts.chain(made_other_requests(row).then(|| OTHER_WORK.to_owned()));
         texts.map(|text| Note { row: row.row.clone(), text })
     });
     let notes = notes.filter(|note| !note.text.is_empty());
@@ -125,16 +127,17 @@ pub fn different_work(rows: &[Row]) -> Section {
 }
 
 /// Advice for a program whose sides made different system calls.
-const OTHER_WORK: &str = "let it do a fixed number of operations, or divide by the count that it \
-                          prints (--ops-from); if both sides did the same N operations, say so \
-                          (--ops N)";
+const OTHER_WORK: &str = "make the program do a fixed number of operations, or divide by the count \
+                          that it prints (--ops-from); if both sides did the same N operations, \
+                          give their number (--ops N)";
 
-fn asked_for_other_work(row: &Row) -> bool {
+/// Tells whether the system calls of the two sides differ.
+fn made_other_requests(row: &Row) -> bool {
     let work = row.counts().and_then(|counts| counts.work.as_ref());
     work.is_some_and(|work| work.requests().next().is_some())
 }
 
-/// Section of the operations that programs counted themselves, with a line for each row.
+/// Section of the operations that programs counted, with a line for each row.
 pub fn operations(rows: &[Row]) -> Section {
     let note = |row: &Row| {
         let counted = row.counts()?.operations.as_ref()?;
@@ -151,7 +154,7 @@ pub fn operations(rows: &[Row]) -> Section {
     Section::notes(title, rows.iter().filter_map(note))
 }
 
-/// Returns the last lines that a program printed on both sides, where they differ.
+/// Returns the last lines that a program printed on each side, if these differ.
 fn printed_lines(row: &Row) -> Vec<String> {
     let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
         return Vec::new();
@@ -163,31 +166,33 @@ fn printed_lines(row: &Row) -> Vec<String> {
     Side::BOTH.into_iter().flat_map(side_lines).collect()
 }
 
-/// Section of work that differs although the number of operations is the same.
+/// Section of work that differs in programs whose number of operations is the same.
 pub fn program_work(rows: &[Row]) -> Section {
     let note = |row: &Row| {
         let work = row.counts()?.work.as_ref()?;
-        let one = |difference: &WorkDifference| {
+        let difference_text = |difference: &WorkDifference| {
             let [base, change] =
                 Side::BOTH.map(|side| number::whole(*difference.count.get(side) as f64));
             format!("{} {base} → {change}", difference.kind)
         };
         let is_listed = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
-        let text = work.differences.iter().map(one).collect::<Vec<_>>().join(", ");
+        let text = work.differences.iter().map(difference_text).collect::<Vec<_>>().join(", ");
         is_listed.then(|| Note { row: row.row.clone(), text })
     };
-    let title = "What these programs did differs, in the whole run (no verdict rests on it):";
+    let title =
+        "Differences in the work of these programs, in the whole run (no verdict rests on them):";
     Section::notes(title, rows.iter().filter_map(note))
 }
 
 fn with_next_step(row: &Row, text: &str) -> String {
     match UserProgram::is_program_row(&row.row) && text.starts_with("stdout ") {
-        true => format!("{text}: a hash of what it printed, which --any-output leaves out"),
+        true => format!("{text}: a hash of the program's output; --any-output ignores it"),
         false => text.to_owned(),
     }
 }
 
-/// Names the Boot that failed, or all Boots that were spared because one of their side had failed.
+/// Returns the noun and the name of the Boot that failed. Boots that were skipped because another
+/// Boot of their side had failed have no name.
 pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     match failed.failure {
         Failure::NotBooted { .. } => {
@@ -197,26 +202,28 @@ pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     }
 }
 
-/// Section of the Boots that failed, with the rows that they took; equal failures once.
+/// Section of the Boots that failed, with the rows that have no result for this reason. Equal
+/// failures are listed once.
 pub fn failures<'a>(
     rows: &'a [Row],
     boots: impl Fn(&RowFailure) -> (String, String),
     next_step: impl Fn(&RowFailure) -> Cow<'static, str>,
 ) -> Section {
     let mut failures: Vec<(FailureReason, &'a Failure)> = Vec::new();
-    for (row, failed) in rows.iter().flat_map(|row| row.failures.iter().map(move |one| (row, one)))
+    for (row, failed) in
+        rows.iter().flat_map(|row| row.failures.iter().map(move |failed| (row, failed)))
     {
-        let (which, name) = boots(failed);
-        let same = |(known, failure): &&mut (FailureReason, &Failure)| {
-            known.boots == which && known.name == name && **failure == failed.failure
+        let (noun, name) = boots(failed);
+        let is_same = |(known, failure): &&mut (FailureReason, &Failure)| {
+            known.boots == noun && known.name == name && **failure == failed.failure
         };
-        match failures.iter_mut().find(same) {
+        match failures.iter_mut().find(is_same) {
             Some((known, _)) if known.rows.contains(&row.row) => {}
             Some((known, _)) => known.rows.push(row.row.clone()),
             None => {
                 let (why, next_step) = (failed.failure.to_string(), next_step(failed).into_owned());
                 let rows = vec![row.row.clone()];
-                let new = FailureReason { boots: which, name, rows, why, next_step };
+                let new = FailureReason { boots: noun, name, rows, why, next_step };
                 failures.push((new, &failed.failure));
             }
         }
@@ -226,12 +233,13 @@ pub fn failures<'a>(
     Section::Reasons { title: "Failed, so not compared:".to_owned(), reasons }
 }
 
-/// Adds a reason, or its boot's name to a known reason that is the same for other Boots.
+/// Adds a reason. If a known reason differs only in the Boot, the Boot's name is added to the known
+/// reason instead.
 fn add_reason(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
     let is_same = |known: &&mut FailureReason| {
         let are_named = known.boots.starts_with("boot") && new.boots == "boot";
-        let says = (&known.rows, &known.why, &known.next_step);
-        are_named && says == (&new.rows, &new.why, &new.next_step)
+        let known_text = (&known.rows, &known.why, &known.next_step);
+        are_named && known_text == (&new.rows, &new.why, &new.next_step)
     };
     match reasons.iter_mut().find(is_same) {
         Some(known) => {

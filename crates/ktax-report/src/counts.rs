@@ -1,4 +1,4 @@
-//! Comparisons of exactly counted instructions, as a report.
+//! Reports of comparisons of exactly counted instructions.
 
 mod cpus;
 mod details;
@@ -10,7 +10,7 @@ pub use paths::{changed_paths, row_costs, top_counts};
 use std::collections::BTreeMap;
 
 use crate::counts::cpus::{awaited, coherence, cpu_times, scalability};
-use crate::counts::cpus::{sleepers, takers, waits};
+use crate::counts::cpus::{lock_callers, sleepers, waits};
 use crate::counts::details::{functions, overall};
 use crate::effect::carried_most;
 use crate::view::{Columns, Legend, Note, Records, Section, SideLine, Table, View};
@@ -34,7 +34,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         scalability(rows),
         cpu_times(rows, counts),
         waits(rows, counts),
-        takers(rows),
+        lock_callers(rows),
         sleepers(rows),
         coherence(rows),
         Section::Rows,
@@ -67,7 +67,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     }
 }
 
-/// Heads of the columns beside a side's name; a side may have more than a boot line.
+/// Heads of the columns of sides: kernel, and boot line (with settings if a side has some).
 fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
     let Sides { base, change } = &counts.asked.subjects;
     match base.has_settings() || change.has_settings() {
@@ -76,9 +76,9 @@ fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
     }
 }
 
-const ONE_CPU_MEANING: &str =
+const INSN_OF_ONE_CPU: &str =
     "insn: instructions per operation in process context, counted exactly; they are not time.";
-const SEVERAL_CPUS_MEANING: &str = "insn: makespan per operation, in instructions: how long \
+const INSN_OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: how long \
                                     several CPUs need for it if each instruction takes the same \
                                     time; counted exactly.";
 
@@ -87,15 +87,16 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
     let is_by_threads = |row| words::is_by(row, AWAITED) && row.verdict.is_change();
     let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
-    let insn = if counts.key.machine.cpus > 1 { SEVERAL_CPUS_MEANING } else { ONE_CPU_MEANING };
-    let numbers = [insn, "base, change and delta are of the layout with the median delta."];
-    Legend::new(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
-        .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
-        .with(rep)
-        .with(threads)
+    let insn = if counts.key.machine.cpus > 1 { INSN_OF_SEVERAL_CPUS } else { INSN_OF_ONE_CPU };
+    let sentences = [insn, "base, change and delta are of the layout with the median delta."];
+    Legend::new(sentences.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
+        .with_terms(words::over_layouts(comparison.threshold_percent, counts.layouts))
+        .with_terms(rep)
+        .with_terms(threads)
 }
 
-/// Returns one line for each row and Metric, with all samples. The unit of a model has its name.
+/// Returns one line for each row and Metric, with all samples. A unit that a model counts has the
+/// model's name.
 pub fn records(comparison: &Comparison) -> Records {
     let model = comparison.counts().and_then(|counts| counts.key.machine.model.as_ref());
     effect::records(&comparison.rows, |name| {
@@ -111,52 +112,52 @@ pub fn records(comparison: &Comparison) -> Records {
 pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
-        what: kernel_name(counts, side),
-        beside: counts.asked.subjects.get(side).variant_text(),
+        name: kernel_name(counts, side),
+        settings: counts.asked.subjects.get(side).variant_text(),
     };
     Side::BOTH.map(line).to_vec()
 }
 
-/// Kernel of a side; with its revision or hash where two Kernels have one name.
+/// Name of a side's kernel, with its revision or hash if both sides' kernels have the same name.
 fn kernel_name(counts: &CountsComparison, side: Side) -> String {
-    let (Sides { base, change }, own) = (&counts.kernels, counts.kernels.get(side));
+    let (Sides { base, change }, kernel) = (&counts.kernels, counts.kernels.get(side));
     if base.name() != change.name() || base.sha256 == change.sha256 {
-        return short_hashes(own.name());
+        return short_hashes(kernel.name());
     }
     match counts.asked.subjects.get(side).revision() {
-        Some(revision) => format!("{} (git {revision})", own.name()),
+        Some(revision) => format!("{} (git {revision})", kernel.name()),
         None => {
-            let start: String = own.sha256.chars().take(12).collect();
-            format!("{} (sha256 {start})", own.name())
+            let start: String = kernel.sha256.chars().take(12).collect();
+            format!("{} (sha256 {start})", kernel.name())
         }
     }
 }
 
 /// Table with one line for each row, in the Plan's order.
 ///
-/// Only a wide page has the function that carries most, which stands below with all others. Where
-/// it is narrow these give way: the change, which is base plus delta; the range, which a changed
-/// row says again with its functions; the MDE; the base.
+/// The function that carries most is only on a wide page, because the page also lists it with all
+/// other functions below. A narrow page then leaves out in this order: the change (it is base plus
+/// delta), the range (rows that changed repeat it above their functions), the MDE, the base.
 fn rows_table(rows: &[Row]) -> Table {
     let lines: Vec<_> = rows.iter().map(|row| (row, row.effects().first())).collect();
     let mut columns = Columns::new(&lines);
     let cell =
         |text: fn(&Effect) -> String| move |(_, effect): (_, Option<&Effect>)| effect.map(text);
     columns.row("workload", |(row, _)| &row.row);
-    columns.number("base insn", cell(|effect| number::count(effect.base))).away(4);
-    columns.number("change insn", cell(|effect| number::count(effect.change))).away(1);
+    columns.number("base insn", cell(|effect| number::count(effect.base))).drop_order(4);
+    columns.number("change insn", cell(|effect| number::count(effect.change))).drop_order(1);
     columns.number("delta insn", cell(|effect| number::delta(effect.delta)));
     columns.number("delta %", cell(|effect| number::percent(effect.percent)));
-    columns.number("range %", cell(effect::over_layouts)).away(2);
-    columns.number("MDE %", cell(effect::detectable)).away(3);
+    columns.number("range %", cell(effect::over_layouts)).drop_order(2);
+    columns.number("MDE %", cell(effect::detectable)).drop_order(3);
     let has_carried = rows.iter().any(|row| carried_most(row).is_some());
     let carried = columns.words("carried most by", |(row, _)| carried_most(row));
-    carried.away(0).extra().only_if(has_carried);
+    carried.drop_order(0).wide_only().keep_if(has_carried);
     columns.verdict(|(row, _)| words::verdict_cell(row));
     columns.table()
 }
 
-/// Sections of the estimates, one for each machine.
+/// Sections of estimated cycles, one for each machine.
 fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
     let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
     for row in rows {
@@ -171,18 +172,19 @@ fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
 
 fn estimate_title(estimate: &Estimate) -> String {
     let Estimate { machine, cpu, base, .. } = estimate;
-    let what = match base {
+    let subject = match base {
         Some(_) => "What the change adds to an operation",
         None => "What costly instructions and string iterations add to an operation",
     };
     format!(
-        "{what}, in {CYCLES}: estimated for {cpu} ({machine}), not measured (no verdict rests on \
-         it):"
+        "{subject}, in {CYCLES}: estimated for {cpu} ({machine}), not measured (no verdict rests \
+         on it):"
     )
 }
 
-/// Text of an estimate: `between +380 and +420 (+2.1…2.4 %)`; `None` of a row without any
-/// difference. Instructions that are missing in it come first: they may be the larger part.
+/// Formats an estimate: `between +380 and +420 (+2.1…2.4 %)`; `None` for a row without any
+/// difference. The text begins with the instructions that the estimate leaves out, because these
+/// may cost more than the rest.
 fn estimate_text(estimate: &Estimate) -> Option<String> {
     let Estimate { base, delta, percent, left_out, .. } = estimate;
     if *delta == [0.0; 2] && left_out.is_empty() {
@@ -199,7 +201,7 @@ fn estimate_text(estimate: &Estimate) -> Option<String> {
     });
     let base_cost = base_cost.unwrap_or_default();
     Some(match delta {
-        [0.0, 0.0] => format!("{without}nothing else"),
+        [0.0, 0.0] => format!("{without}no other difference"),
         _ => format!("{without}{}{percent}{base_cost}", between(*delta)),
     })
 }

@@ -1,4 +1,4 @@
-//! Cells and records of an Effect of any Metric, and the functions that explain it.
+//! Cells and records of an Effect, and the functions that explain the Effect.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ pub fn over_layouts(effect: &Effect) -> String {
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 
-/// Returns the smallest change that would have been slower or faster, in percent: `any` where
-/// nothing is too small, `none` where nothing is large enough.
+/// Formats the MDE, the smallest change that would have been slower or faster, in percent of the
+/// base: `any` if every change would have been, `none` if no change would have been.
 pub fn detectable(effect: &Effect) -> String {
     match effect.verdict {
         Verdict::DifferentWork | Verdict::Failed => String::new(),
@@ -25,8 +25,8 @@ pub fn detectable(effect: &Effect) -> String {
     }
 }
 
-/// Formats an MDE in percent of the base. Next to a verdict it is rounded as the delta is, so that
-/// it does not read as larger than that; without one it is rounded up.
+/// Formats an MDE in percent of the base. If the verdict is a change, the MDE is rounded like the
+/// delta, so that it does not look larger than the delta. Otherwise the MDE is rounded up.
 pub fn detectable_text(base: f64, detectable: Option<f64>, verdict: Verdict) -> String {
     match (detectable, base) {
         (None, _) => "none".to_owned(),
@@ -39,7 +39,7 @@ pub fn detectable_text(base: f64, detectable: Option<f64>, verdict: Verdict) -> 
     }
 }
 
-/// Returns the MDE in percent of the base; `None` where no verdict could rest on it.
+/// Returns the MDE in percent of the base; `None` if the row cannot have a verdict.
 pub fn detectable_percent(effect: &Effect) -> Option<f64> {
     match (effect.verdict, effect.detectable?, effect.base) {
         (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => None,
@@ -49,12 +49,12 @@ pub fn detectable_percent(effect: &Effect) -> Option<f64> {
     }
 }
 
-/// Line of [`records`]: a Metric of a row, its estimate, or neither.
+/// Line of [`records`]: a row with one of its Effects, with its estimate, or alone.
 type RecordLine<'a> = (&'a Row, Option<&'a Effect>, Option<&'a Estimate>);
 
 /// Returns one line for each row and Metric. All values are per operation and unrounded. A row
-/// without Effects has one line, so that it is not lost. An estimate has a line with an interval of
-/// the delta in cycles.
+/// without Effects has one line. A row with an estimate has another line, with the interval of the
+/// delta in cycles.
 pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     let lines: Vec<RecordLine<'_>> = rows.iter().flat_map(record_lines).collect();
     let mut fields = Fields::new(&lines);
@@ -98,14 +98,14 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
 }
 
 fn record_lines(row: &Row) -> impl Iterator<Item = RecordLine<'_>> {
-    let alone = row.effects().is_empty().then_some((row, None, None));
+    let row_alone = row.effects().is_empty().then_some((row, None, None));
     let effects = row.effects().iter().map(move |effect| (row, Some(effect), None));
     let estimate = row.counts().and_then(|counts| counts.estimate.as_ref());
     let estimate = estimate.map(|estimate| (row, None, Some(estimate)));
-    alone.into_iter().chain(effects).chain(estimate)
+    row_alone.into_iter().chain(effects).chain(estimate)
 }
 
-/// Verdict of a Metric; of one that decides nothing `more` or `less`.
+/// Word for an Effect's verdict; `more` or `less` if its Metric decides nothing.
 fn verdict_word(effect: &Effect) -> &'static str {
     match metric(&effect.metric).is_some_and(Metric::is_costly_or_modelled) {
         true => changes::more_or_less(effect),
@@ -113,7 +113,7 @@ fn verdict_word(effect: &Effect) -> &'static str {
     }
 }
 
-/// Kind of count by which functions carry an Effect.
+/// Kind of count by which functions contribute to an Effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CountKind {
     /// Instructions that a function executes.
@@ -150,7 +150,7 @@ impl CountKind {
         }
     }
 
-    /// Returns a path's count with all below it; `None` of what paths do not have.
+    /// Returns a path's count including callees; `None` for a kind that paths do not have.
     pub fn path_counts(self, path: &PathDelta) -> Option<&Sides<u64>> {
         match self {
             CountKind::Instructions => Some(&path.instructions),
@@ -160,7 +160,8 @@ impl CountKind {
         }
     }
 
-    /// Count of a path itself. Paths have no transfers: these are instructions.
+    /// Returns a path's count without callees. Paths have no transfers; for that kind the count is
+    /// instructions.
     pub fn own_counts(self, own: &OwnCounts) -> &Sides<u64> {
         match self {
             CountKind::Rep => &own.rep_iterations,
@@ -211,8 +212,8 @@ impl CountKind {
         }
     }
 
-    /// Mark behind the name of a function: ` (REP)`; empty for instructions.
-    pub fn mark(self) -> String {
+    /// Returns the suffix of a function's name: ` (REP)`; empty for instructions.
+    pub fn suffix(self) -> String {
         match self {
             CountKind::Instructions => String::new(),
             other => format!(" ({})", other.short()),
@@ -220,8 +221,8 @@ impl CountKind {
     }
 }
 
-/// Returns the Effect whose functions explain the row's verdict. No function carries a makespan:
-/// there it is the largest change of executed instructions and spin-wait.
+/// Returns the Effect whose functions explain the row's verdict. A makespan has no functions, so
+/// its functions are those of executed instructions or of spin-wait, whichever changed more.
 pub fn carrying(row: &Row) -> Option<&Effect> {
     let deciding = row.deciding_effect()?;
     if deciding.metric != MAKESPAN {
@@ -233,11 +234,11 @@ pub fn carrying(row: &Row) -> Option<&Effect> {
     changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
 }
 
-/// Share in percent below which a function does not explain the deciding Effect.
-const LITTLE_PERCENT: f64 = 1.0;
+/// Share of the Effect, in percent, from which a function explains a part of the Effect.
+const MIN_SHARE_PERCENT: f64 = 1.0;
 
 /// Names the function that carries most of the deciding Effect, and its share: `security_task_alloc
-/// 35 %`. It is `lack of FSRM` where nothing but a missing CPU feature carries it.
+/// 35 %`; `lack of FSRM` if only a missing CPU feature explains the Effect.
 pub fn carried_most(row: &Row) -> Option<String> {
     let effect = carrying(row)?;
     let first = effect.functions.first()?;
@@ -248,11 +249,12 @@ pub fn carried_most(row: &Row) -> Option<String> {
     }
 }
 
-/// Returns the features that the CPU lacks, if their lack alone carries the Effect; else none.
+/// Returns the CPU features whose lack explains the whole Effect; empty if other code carries a
+/// part of the Effect.
 pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     let explains = |function: &FunctionDelta| {
         effect.missing_feature(&function.function).is_none()
-            && effect_share(row, effect, function).abs() >= LITTLE_PERCENT
+            && effect_share(row, effect, function).abs() >= MIN_SHARE_PERCENT
     };
     match effect.functions.iter().any(explains) {
         true => BTreeSet::new(),
@@ -276,10 +278,10 @@ mod tests {
     }
 
     proptest! {
-        /// Rounded as they are printed: no verdict beside a smaller delta, and none missing beside
-        /// a larger one.
+        /// As printed, the MDE is not above the delta of a changed row, and not below the delta of
+        /// an unchanged row.
         #[test]
-        fn a_delta_and_its_mde_read_alike(
+        fn printed_deltas_and_mdes_agree_with_the_verdict(
             base in 1.0..1e6f64, delta in 0.0..0.03f64, by in 0.0..0.01f64
         ) {
             let (near, far) = (base * delta, base * delta * (1.0 + by));
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn too_small_for_nothing_and_too_large_for_nothing_are_said() {
+    fn mde_of_zero_is_any_and_a_missing_mde_is_none() {
         assert_eq!(detectable_text(100.0, Some(0.0), Verdict::NoDetectedChange), "any");
         assert_eq!(detectable_text(100.0, None, Verdict::NoDetectedChange), "none");
         assert_eq!(detectable_text(0.0, Some(3.0), Verdict::NoDetectedChange), "");

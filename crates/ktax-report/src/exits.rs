@@ -1,10 +1,10 @@
-//! Exit tables: where virtual machines' time went, and the answer of tables in one sentence.
+//! Exit tables: where the time of virtual machines went, and a headline about several tables.
 
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use tables::{Classic, ExitDiff, Scale, bars, exits_classic, reasons_table};
+pub use tables::{ClassicColumns, ExitDiff, ExitScale, bars, exits_classic, reasons_table};
 
 use std::cmp::Reverse;
 
@@ -24,7 +24,7 @@ pub struct ExitTables<'a>(pub &'a [ExitTable]);
 
 impl Report for ExitTables<'_> {
     fn view(&self) -> View {
-        let drawn = bars(self.0.iter().map(|table| (title(table), table)));
+        let bars = bars(self.0.iter().map(|table| (title(table), table)));
         let (title, mut all) = match self.0 {
             [one] => (title(one), sections("", one)),
             several => {
@@ -32,7 +32,7 @@ impl Report for ExitTables<'_> {
                 (counted(several.len(), "exit table"), all.collect::<Vec<_>>())
             }
         };
-        all.insert(0, drawn);
+        all.insert(0, bars);
         all.push(remarks(self.0));
         View {
             title,
@@ -59,7 +59,7 @@ impl Report for ExitTables<'_> {
     }
 }
 
-/// Names what the table is about, and who counted.
+/// Title of a table: the virtual machine, and the program or file that counted.
 pub fn title(table: &ExitTable) -> String {
     match table.name.is_empty() {
         true => table.source.clone(),
@@ -80,8 +80,8 @@ const PART_TERMS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Returns the terms of the columns that a table has. Nobody knows how much of a call of KVM_RUN
-/// was the guest's time.
+/// Returns the terms of the columns that a table has. If the table is of calls of KVM_RUN, the
+/// guest's time includes the kernel's, because a call does not separate them.
 fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
     let mut parts = PART_TERMS;
     let has_switches = !table.is_missing(ExitEvents::Scheduling);
@@ -98,36 +98,39 @@ fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
         (false, true) => {}
         (false, false) => parts[1].1 = "in the kernel, running or waiting for a page or a CPU",
     }
-    let is_unknown = |name: &str| match has_switches {
+    // With task switches the table has `halted` and `preempted`, else `unknown or halted`.
+    let is_absent = |name: &str| match has_switches {
         true => name == PART_TERMS[5].0,
         false => name == PART_TERMS[3].0 || name == PART_TERMS[4].0,
     };
-    parts.into_iter().filter(|(name, _)| !is_unknown(name)).collect()
+    parts.into_iter().filter(|(name, _)| !is_absent(name)).collect()
 }
 
-/// Returns the sections of a table: counts and times, the longest reason first and counters last;
-/// the parts of that time; whether it adds up.
+/// Returns the sections of a table: counts and times (the longest time first, counters last), the
+/// parts of the times, and a sentence that compares the sum with the recorded time.
 pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
     let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
-    let first = |row: &&ExitRow| (row.counter, Reverse(row.time_ns()));
-    // Untimed rows are ordered by their counts.
-    let untimed = |row: &&ExitRow| Reverse(if row.is_timed() { 0 } else { row.count });
-    rows.sort_by_key(|row| (first(row), untimed(row)));
+    // Rows without times are sorted by their counts.
+    let untimed_count = |row: &&ExitRow| Reverse(if row.is_timed() { 0 } else { row.count });
+    rows.sort_by_key(|row| (row.counter, Reverse(row.time_ns()), untimed_count(row)));
     if rows.is_empty() {
-        let none = "No exits were recorded.";
-        let sentence = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
+        let no_exits = "No exits were recorded.";
+        let sentence = match title {
+            "" => no_exits.to_owned(),
+            title => format!("{title}: {no_exits}"),
+        };
         return vec![Section::Sentences(vec![sentence])];
     }
     let (title, notes) = (title.to_owned(), Vec::new());
-    let mut all = vec![Section::Table { title, table: times_table(&rows, table), notes }];
+    let mut sections = vec![Section::Table { title, table: times_table(&rows, table), notes }];
     if has_parts(table) {
-        all.push(Section::table(parts_table(&rows, table)));
+        sections.push(Section::table(parts_table(&rows, table)));
     }
-    all.extend(account_sentence(table).map(|sentence| Section::Sentences(vec![sentence])));
-    all
+    sections.extend(account_sentence(table).map(|sentence| Section::Sentences(vec![sentence])));
+    sections
 }
 
-/// Section with the remarks of recorders, which stands once on a page.
+/// Section with the remarks on the recorders, once for all tables of a page.
 pub fn remarks<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Section {
     Section::Sentences(recorder_sentence(tables).into_iter().collect())
 }
@@ -144,10 +147,10 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
     let parts = tables.iter().any(|table| has_parts(table)).then(|| part_terms(first));
     let count = (first.rows_are != ExitRows::Phases).then_some(COUNT);
     Legend::new([MICROSECONDS].into_iter().chain(row_meaning(first)))
-        .with([SUM])
-        .with(count)
-        .with(rate_term(&tables))
-        .with(parts.into_iter().flatten())
+        .with_terms([SUM])
+        .with_terms(count)
+        .with_terms(rate_term(&tables))
+        .with_terms(parts.into_iter().flatten())
 }
 
 /// Sentences that explain the rows.
@@ -155,8 +158,8 @@ fn row_meaning(table: &ExitTable) -> Vec<&'static str> {
     let has_guest = table.rows.iter().any(|row| row.is_guest);
     match table.rows_are {
         ExitRows::Phases => vec![
-            "A row is a phase of KVM's work for the vCPU, and no reason: each exit passes through \
-             several phases.",
+            "A row is a phase of KVM's work for the vCPU, not an exit reason: each exit passes \
+             through several phases.",
             "Exits are counted once, in the phase guest_exit (on POWER8 rm_intr).",
         ],
         ExitRows::Accesses => vec![
@@ -182,29 +185,31 @@ const MICROSECONDS: &str = "Times are in microseconds (µs).";
 const SUM: (&str, &str) = ("sum %", "share of the time of all rows");
 const COUNT: (&str, &str) = ("count %", "share of all exits");
 
+/// Term of the column of rates; `None` if no table knows the length of its recording.
 fn rate_term(tables: &[&ExitTable]) -> Option<(&'static str, &'static str)> {
     let has_rates = tables.iter().any(|table| table.elapsed_s().is_some());
     has_rates.then_some(("rate /s", "count for each second of the recording"))
 }
 
-/// Legend of KVM's statistics, which have counts and perhaps the time of halts.
+/// Legend of tables without times, such as KVM's statistics; only the row of halts may have a time.
 fn counter_legend(tables: &[&ExitTable]) -> Legend {
     let rows = || tables.iter().flat_map(|table| &table.rows).filter(|row| row.count > 0);
     if !rows().any(|row| row.counter.is_some()) {
         let counts = rows().any(ExitRow::is_reason).then_some(COUNT);
         let rates = rate_term(tables).filter(|_| counts.is_some());
-        return Legend::default().with(counts).with(rates);
+        return Legend::default().with_terms(counts).with_terms(rates);
     }
     let has_times = rows().any(ExitRow::is_timed);
     let times = has_times.then_some(MICROSECONDS);
-    let counters = "A row without count % is a counter of KVM, and no reason for an exit.";
+    let counters = "A row without count % is a counter of KVM, not an exit reason.";
     Legend::new(times.into_iter().chain([counters]))
-        .with(has_times.then_some(SUM))
-        .with(rows().any(ExitRow::is_reason).then_some(COUNT))
-        .with(rate_term(tables))
+        .with_terms(has_times.then_some(SUM))
+        .with_terms(rows().any(ExitRow::is_reason).then_some(COUNT))
+        .with_terms(rate_term(tables))
 }
 
-/// Sentence that shows whether a table adds up; `None` where nobody kept account.
+/// Sentence that compares the sum of a table's rows with the recorded time; `None` if the source
+/// has no such account.
 fn account_sentence(table: &ExitTable) -> Option<String> {
     let account = table.account.as_ref().filter(|account| account.wall_ns > 0)?;
     let us = |ns: f64| number::whole(ns / number::US);
@@ -225,8 +230,8 @@ fn account_sentence(table: &ExitTable) -> Option<String> {
     Some(text + &format!(" + {} missing ({percent:.2} %).", us(missing_ns)))
 }
 
-/// Sentences about lost events and the recorder's cost: once, however many tables its recording
-/// has, and from the least to the most where there are several recordings.
+/// Sentences about lost events and the recorder's cost. Several recordings have one range of
+/// values.
 fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Option<String> {
     let accounts: Vec<_> = tables.into_iter().filter_map(|table| table.account.as_ref()).collect();
     let lost = count_range(accounts.iter().map(|account| account.lost))?;
@@ -246,7 +251,7 @@ fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Opt
     if let Some((exit, switch)) = at_exits.zip(at_switches) {
         text += &format!(
             " The recorder took {exit} ns for each exit, and {switch} ns for each task switch or \
-             wakeup of this machine. The times include this, and what the kernel takes to call \
+             wakeup of this machine. The times include this cost, and the kernel's cost of calling \
              the recorder."
         );
     }
@@ -260,10 +265,10 @@ fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
     Some(if least == most { least } else { format!("{least} to {most}") })
 }
 
-/// Makes a cell of a row of a table.
-type Cell = fn(&ExitTable, &ExitRow) -> Value;
+/// Returns the value of a column for a row of a table.
+type RecordCell = fn(&ExitTable, &ExitRow) -> Value;
 
-const COLUMNS: [(&str, Cell); 19] = [
+const COLUMNS: [(&str, RecordCell); 19] = [
     ("of", |table, _| (&table.name).into()),
     ("source", |table, _| (&table.source).into()),
     ("reason", |_, row| (&row.reason).into()),
@@ -289,24 +294,24 @@ fn part(row: &ExitRow, part: fn(&ExitParts) -> Option<u64>) -> Value {
     row.parts.as_ref().and_then(part).into()
 }
 
-/// Number of reasons that are named.
-const NAMED: usize = 3;
+/// Maximum number of reasons in a headline.
+const MAX_NAMED: usize = 3;
 
-/// Time of all vCPUs, ns; of several tables the sums.
+/// Time of all vCPUs in one or several tables, ns.
 #[derive(Default)]
 pub struct VcpuTime<'a> {
-    /// By exit reason, without time in which the vCPU waited or may have waited; longest first.
+    /// Time by exit reason, without time in which the vCPU waited or may have waited; the longest
+    /// first.
     pub exits: Vec<(&'a str, u64)>,
     pub guest: u64,
     pub halted: u64,
     pub preempted: u64,
-    /// By exit reason, where nobody knows whether the vCPU ran.
+    /// Time by exit reason in which the vCPU ran or waited, which the recording cannot tell.
     unknown: Vec<(&'a str, u64)>,
 }
 
 impl<'a> VcpuTime<'a> {
-    /// Sums tables. Halted and preempted time stays that of its row where one of the tables does
-    /// not know it.
+    /// Sums tables. Unless `knows_halts`, halted and preempted time counts as time of its row.
     pub fn sum(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
         let mut time = VcpuTime::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
@@ -344,8 +349,8 @@ impl<'a> VcpuTime<'a> {
     }
 
     fn all_ns(&self) -> f64 {
-        let known = [self.exits_ns(), self.guest, self.halted, self.preempted];
-        known.map(|ns| ns as f64).iter().sum::<f64>() + self.unknown_ns() as f64
+        let parts = [self.exits_ns(), self.guest, self.halted, self.preempted, self.unknown_ns()];
+        parts.map(|ns| ns as f64).iter().sum::<f64>()
     }
 }
 
@@ -360,17 +365,18 @@ pub fn sum_ns(parts: &[(&str, u64)]) -> u64 {
     parts.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
 }
 
-/// Answer of exit tables: `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 %
+/// Headline of exit tables: `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 %
 /// IO_INSTRUCTION, 0.04 % EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 %
-/// preempted; 2 320 exits/s`, and the events that were not recorded. Empty where nothing was
-/// recorded.
+/// preempted; 2 320 exits/s`, and the events that were not recorded. Empty if nothing was recorded.
 pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
-    let all: Vec<&ExitTable> = tables.into_iter().collect();
-    let tables = whole_vm(&all);
-    let has = |part: fn(&ExitRow) -> bool| tables.iter().any(|table| table.rows.iter().any(part));
+    let all_tables: Vec<&ExitTable> = tables.into_iter().collect();
+    let tables = whole_vm(&all_tables);
+    let has_row = |is_wanted: fn(&ExitRow) -> bool| {
+        tables.iter().any(|table| table.rows.iter().any(is_wanted))
+    };
     let answer = if !tables.iter().any(|table| table.is_timed()) {
         frequent_reasons(tables)
-    } else if has(|row| row.is_guest) {
+    } else if has_row(|row| row.is_guest) {
         time_shares(tables)
     } else {
         exit_totals(tables)
@@ -378,12 +384,12 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     [answer].into_iter().chain(missing_events(tables)).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a sentence for each kind of events that were not recorded: what that means, and how to
-/// record them.
+/// Returns a sentence for each kind of events that was not recorded: the consequence, and how to
+/// record these events.
 fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for missing in tables.iter().flat_map(|table| &table.missing) {
-        let what = match missing.events {
+        let consequence = match missing.events {
             ExitEvents::Entries => {
                 "entries into the guest were not recorded, so there are no times"
             }
@@ -391,7 +397,7 @@ fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
                 "task switches were not recorded, so ktax cannot tell running from sleeping"
             }
         };
-        let sentence = format!("{what}: {}", missing.next_step);
+        let sentence = format!("{consequence}: {}", missing.next_step);
         if !sentences.contains(&sentence) {
             sentences.push(sentence);
         }
@@ -399,31 +405,34 @@ fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
     sentences
 }
 
-/// Total time in exits, for tables without time in the guest, of which it could be a share.
+/// Answer of tables without time in the guest: the total time in exits, because the vCPU time is
+/// not known.
 fn exit_totals(tables: &[&ExitTable]) -> String {
     let time = VcpuTime::sum(tables, false);
-    let all = time.exits_ns();
+    let total_ns = time.exits_ns();
     format!(
         "{} took {} µs, halts included: {}; {}",
-        counted_noun(tables),
-        number::whole(all as f64 / number::US),
-        name_shares(time.exits.iter().take(NAMED).copied(), all as f64),
+        event_noun(tables),
+        number::whole(total_ns as f64 / number::US),
+        name_shares(time.exits.iter().take(MAX_NAMED).copied(), total_ns as f64),
         exit_rate(tables)
     )
 }
 
-/// `0.43 % EPT_VIOLATION, 0.14 % IO_INSTRUCTION`.
+/// Lists parts with their shares: `0.43 % EPT_VIOLATION, 0.14 % IO_INSTRUCTION`.
 fn name_shares<'a>(parts: impl Iterator<Item = (&'a str, u64)>, all: f64) -> String {
     let share =
         |(name, part): (&str, u64)| format!("{:.2} % {name}", share_percent(part as f64, all));
     parts.map(share).collect::<Vec<_>>().join(", ")
 }
 
-fn counted_noun(tables: &[&ExitTable]) -> &'static str {
+/// Returns the noun for the events of these tables.
+fn event_noun(tables: &[&ExitTable]) -> &'static str {
     let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
     if are_accesses { "accesses" } else { "exits" }
 }
 
+/// Answer of tables with time in the guest: the shares of the vCPU time.
 fn time_shares(tables: &[&ExitTable]) -> String {
     let knows_parts = tables.iter().all(|table| knows_parts(table));
     let time = VcpuTime::sum(tables, knows_parts);
@@ -432,7 +441,7 @@ fn time_shares(tables: &[&ExitTable]) -> String {
     let named = |parts: &[(&str, u64)]| {
         name_shares(parts.iter().copied().filter(|(_, ns)| *ns > 0), all_ns)
     };
-    let unknown: Vec<&str> = time.unknown.iter().take(NAMED).map(|(name, _)| *name).collect();
+    let unknown: Vec<&str> = time.unknown.iter().take(MAX_NAMED).map(|(name, _)| *name).collect();
     let unknown = format!("unknown or halted ({})", unknown.join(", "));
     let mut elsewhere = [
         ("halted", time.halted),
@@ -441,29 +450,29 @@ fn time_shares(tables: &[&ExitTable]) -> String {
         (&unknown, time.unknown_ns()),
     ];
     elsewhere.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let exits = named(&time.exits[..time.exits.len().min(NAMED)]);
-    let least = if time.unknown_ns() > 0 { "at least " } else { "" };
-    let mut sentence = format!("exits took {least}{} of the vCPU time", share(time.exits_ns()));
+    let exits = named(&time.exits[..time.exits.len().min(MAX_NAMED)]);
+    let bound = if time.unknown_ns() > 0 { "at least " } else { "" };
+    let mut sentence = format!("exits took {bound}{} of the vCPU time", share(time.exits_ns()));
     if !knows_parts {
         sentence += ", halts included";
     }
     if tables.iter().any(|table| table.rows_are == ExitRows::Phases) {
         sentence += ", by phase";
     }
-    for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", exit_rate(tables))] {
+    for (separator, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", exit_rate(tables))] {
         if !part.is_empty() {
-            sentence += &format!("{before}{part}");
+            sentence += &format!("{separator}{part}");
         }
     }
     sentence
 }
 
-/// Tells whether a table knows which time was halted and which preempted.
+/// Tells whether a table knows the parts of all times: halted, preempted and others.
 fn knows_parts(table: &ExitTable) -> bool {
     table.rows.iter().all(|row| row.time_ns() == 0 || row.parts.is_some())
 }
 
-/// Words for the time in the guest; `KVM_RUN` is the guest and what the kernel does for it.
+/// Words for the time in the guest. Time in KVM_RUN includes the kernel's work for the guest.
 fn guest_words(tables: &[&ExitTable]) -> &'static str {
     let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
     let has_switches = !tables.iter().any(|table| table.is_missing(ExitEvents::Scheduling));
@@ -474,21 +483,22 @@ fn guest_words(tables: &[&ExitTable]) -> &'static str {
     }
 }
 
-/// Most frequent reasons; empty where nothing was counted.
+/// Answer of tables without times: the most frequent reasons; empty if nothing was counted.
 fn frequent_reasons(tables: &[&ExitTable]) -> String {
-    let all: f64 = tables.iter().map(|table| table.exits() as f64).sum();
-    if all == 0.0 {
+    let total: f64 = tables.iter().map(|table| table.exits() as f64).sum();
+    if total == 0.0 {
         return String::new();
     }
     let rows = tables.iter().flat_map(|table| &table.rows);
     let mut rows: Vec<&ExitRow> = rows.filter(|row| row.is_reason() && row.count > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let named = name_shares(rows.iter().take(NAMED).map(|row| (&*row.reason, row.count)), all);
+    let named =
+        name_shares(rows.iter().take(MAX_NAMED).map(|row| (&*row.reason, row.count)), total);
     let colon = if named.is_empty() { "" } else { ": " };
     format!("{}{colon}{named}", exit_rate(tables))
 }
 
-/// Rate of exits of one recording; of several the number of exits.
+/// Formats the rate of exits of one recording, or the number of exits of several.
 fn exit_rate(tables: &[&ExitTable]) -> String {
     let exits = tables.iter().map(|table| table.exits() as f64).sum::<f64>();
     match tables {
@@ -496,52 +506,51 @@ fn exit_rate(tables: &[&ExitTable]) -> String {
             let seconds = *ns as f64 / 1e9;
             format!("{} exits/s in {} s", number::whole(exits / seconds), number::measured(seconds))
         }
-        _ if exits == 1.0 && counted_noun(tables) == "exits" => "1 exit".to_owned(),
-        _ => format!("{} {}", number::whole(exits), counted_noun(tables)),
+        _ if exits == 1.0 && event_noun(tables) == "exits" => "1 exit".to_owned(),
+        _ => format!("{} {}", number::whole(exits), event_noun(tables)),
     }
 }
 
-/// Returns the table of a VM alone if the others are of its vCPUs, whose exits it has too.
+/// Returns the first table only if it is of a VM and the others are of the VM's vCPUs, because the
+/// VM's table includes their exits.
 fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
     let Some((first, others)) = tables.split_first() else { return tables };
-    let ending = format!(" of {}", first.name);
-    let is_whole =
-        !first.name.is_empty() && others.iter().all(|table| table.name.ends_with(&ending));
-    if is_whole { &tables[..1] } else { tables }
+    let suffix = format!(" of {}", first.name);
+    let is_vm = !first.name.is_empty() && others.iter().all(|table| table.name.ends_with(&suffix));
+    if is_vm { &tables[..1] } else { tables }
 }
 
-/// Name of the time in exits where halts cannot be told from other exits.
+/// Name of the time in exits if it may include halts.
 const WITH_HALTS: &str = "time in exits, halts included,";
 
-/// Answer of two tables: `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922
-/// µs/s), …`. All times together are those of the table.
-pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
-    let part = |what: &str, values: [f64; 2], unit: &str| {
+/// Headline of two tables: `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4
+/// 922 µs/s), …`. The times add up to the times of the table.
+pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: ExitScale) -> String {
+    let part = |name: &str, values: [f64; 2], unit: &str| {
         let [base, change] = scale.apply(values);
         let percent = number::percent(checked_percent_change(base, change));
         let [base, change] = [base, change].map(number::whole);
-        format!("{what} {percent} % ({base} → {change}{})", scale.unit(unit))
+        format!("{name} {percent} % ({base} → {change}{})", scale.unit(unit))
     };
     let sides = [base, change];
     let exits = sides.map(|table| table.exits() as f64);
     let knows_halts =
         sides.iter().all(|table| knows_parts(table) && !table.is_missing(ExitEvents::Scheduling));
     let times = sides.map(|table| VcpuTime::sum(&[table], knows_halts));
-    let both =
+    let us =
         |part: fn(&VcpuTime) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
-    let [in_exits, guest] = [both(|time| time.exits_ns()), both(|time| time.guest)];
-    let [halted, preempted] = [both(|time| time.halted), both(|time| time.preempted)];
-    let inside = guest_words(&sides);
+    let [in_exits, guest] = [us(|time| time.exits_ns()), us(|time| time.guest)];
+    let [halted, preempted] = [us(|time| time.halted), us(|time| time.preempted)];
     let mut parts = vec![part("exits", exits, "")];
     // KVM's statistics have no times.
     if sides.iter().all(|table| table.is_timed()) {
         parts.push(part(if knows_halts { "time in exits" } else { WITH_HALTS }, in_exits, "µs"));
         if guest != [0.0; 2] {
-            parts.push(part(inside, guest, "µs"));
+            parts.push(part(guest_words(&sides), guest, "µs"));
         }
         let elsewhere = [("halted", halted), ("preempted", preempted)];
-        let there = elsewhere.iter().filter(|(_, times)| *times != [0.0; 2]);
-        parts.extend(there.map(|(what, times)| part(what, *times, "µs")));
+        let elsewhere = elsewhere.iter().filter(|(_, times)| *times != [0.0; 2]);
+        parts.extend(elsewhere.map(|(name, times)| part(name, *times, "µs")));
     }
     parts.join(", ")
 }

@@ -1,7 +1,7 @@
-//! Call paths of a row in forms that other programs read. Names of functions have letters, digits
-//! and `_.$[]+-` alone.
+//! Call paths of a row in formats of other programs. Names of functions only have letters, digits
+//! and `_.$[]+-`, so no format needs escapes.
 //!
-//! A new form is a constant of type [`Export`] and an entry of [`EXPORTS`].
+//! A new format is a constant of type [`Export`] and an entry of [`EXPORTS`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -21,23 +21,24 @@ use ktax_model::{
 };
 use ktax_stats::tables::share_percent;
 
-/// All forms.
+/// All formats of call paths.
 pub const EXPORTS: [Export; 5] = [FOLDED, PPROF, CALLGRIND, LKP, SVG];
 
-/// Form in which call paths are written.
+/// Format of call paths.
 #[derive(Clone, Copy)]
 pub struct Export {
     /// Name for `--paths`.
     pub name: &'static str,
-    /// Reader, for the help.
+    /// Description for the help.
     pub about: &'static str,
-    /// True if callees of an inlined function are below its caller, as on the other side.
+    /// True if the format needs paths of both sides that match: the callees of a function that the
+    /// compiler inlined on one side are then below its caller on both sides.
     pub is_compared: bool,
-    /// True if it has instructions alone, also where REP iterations decide the row.
-    pub(super) is_of_instructions: bool,
-    /// True if it can show one side alone; a picture cannot.
+    /// True if the format only has instructions, even if REP iterations decide the row.
+    pub(super) has_instructions_only: bool,
+    /// True if the format can have one side only; a picture always has both.
     pub has_sides: bool,
-    /// Writes one side, or both.
+    /// Writes one side; both without a side.
     pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,
 }
 
@@ -48,15 +49,16 @@ impl std::fmt::Debug for Export {
 }
 
 impl Export {
-    /// Writes all paths of a row, of one side or of both.
+    /// Writes all paths of a row of one side; of both without a side.
     pub fn write(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
         (self.write)(paths, side)
     }
 
-    /// Remark on a Metric that decides the row and is missing in this form.
+    /// Returns a remark if the Metric that decides the row is missing in this format.
     pub fn remark(self, paths: &RowPaths) -> Option<&'static str> {
-        (self.is_of_instructions && paths.metric == REP).then_some(
-            "REP iterations decide this row, and these are instructions; --paths pprof has both",
+        (self.has_instructions_only && paths.metric == REP).then_some(
+            "REP iterations decide this row, but this format has instructions only; --paths pprof \
+             has both",
         )
     }
 }
@@ -65,43 +67,45 @@ fn sides(side: Option<Side>) -> Vec<Side> {
     side.map_or(Side::BOTH.to_vec(), |side| vec![side])
 }
 
-/// Function where it is called, with all functions above it, and what it executes there itself.
+/// Call stack with its counts.
 struct Stack<'a> {
-    /// Names: the Context first, the function last.
+    /// The Context, the outermost function, …, the innermost function.
     functions: Vec<&'a str>,
     path: &'a PathDelta,
+    /// Counts of the innermost function without callees.
     own: OwnCounts,
 }
 
-/// Returns all stacks of a row, a caller before all that it calls.
+/// Returns all stacks of a row in depth-first order.
 fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
         paths.iter().zip(own_counts(paths)).enumerate().map(move |(index, (path, own))| {
-            let below = path_names(paths, &callers, index);
-            let functions = [context_name(*context)].into_iter().chain(below).collect();
+            let functions = path_names(paths, &callers, index);
+            let functions = [context_name(*context)].into_iter().chain(functions).collect();
             Stack { functions, path, own }
         })
     })
 }
 
-/// Counts that are written of each side: instructions and REP iterations; waits and idle time where
-/// there are any; the costly instructions that the row executed.
-struct Counted {
+/// Kinds of counts that are written for each side: instructions and REP iterations; waits and idle
+/// time if the row has any; the costly instructions that the row executed.
+struct ExportedCounts {
     sides: Vec<Side>,
     has_times: bool,
     costly: Vec<Costly>,
 }
 
-impl Counted {
-    fn new(paths: &RowPaths, side: Option<Side>) -> Counted {
-        let all = || paths.contexts.values().flatten();
-        let is_time = |path: &PathDelta| {
+impl ExportedCounts {
+    fn new(paths: &RowPaths, side: Option<Side>) -> ExportedCounts {
+        let all_paths = || paths.contexts.values().flatten();
+        let has_time = |path: &PathDelta| {
             [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
         };
-        let costly: BTreeSet<Costly> = all().flat_map(|path| path.costly.keys().copied()).collect();
+        let costly: BTreeSet<Costly> =
+            all_paths().flat_map(|path| path.costly.keys().copied()).collect();
         let costly = costly.into_iter().collect();
-        Counted { sides: sides(side), has_times: all().any(is_time), costly }
+        ExportedCounts { sides: sides(side), has_times: all_paths().any(has_time), costly }
     }
 
     fn names(&self) -> Vec<&'static str> {
@@ -120,12 +124,14 @@ impl Counted {
     }
 }
 
-type CountOf = fn(&OwnCounts) -> &Sides<u64>;
+/// Selects one kind of count.
+type SelectCount = fn(&OwnCounts) -> &Sides<u64>;
 
-/// Names of time that is no instruction. No symbol has such a name.
-const TIMES: [(&str, CountOf); 2] = [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
+/// Names of waits and idle time in stacks. Symbols do not begin with `[`.
+const TIMES: [(&str, SelectCount); 2] =
+    [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
 
-/// Name of a Context, above all that it executes. No symbol has such a name.
+/// Name of a Context, the outermost entry of a stack. Symbols do not begin with `[`.
 fn context_name(context: Context) -> &'static str {
     match context {
         Context::Process => "[process]",
@@ -135,13 +141,13 @@ fn context_name(context: Context) -> &'static str {
     }
 }
 
-/// A line for each stack, as flame graph programs read it: `a;b;c 12`, and of both sides, as they
-/// read differences, `a;b;c 12 15`. Waits and idle time stand below their function.
+/// Lines for flame graph programs: `a;b;c 12` for one side, `a;b;c 12 15` for a differential flame
+/// graph of both. Waits and idle time are entries below their function.
 const FOLDED: Export = Export {
     name: "folded",
     about: "a line for each stack with its instructions, for flame graphs",
     is_compared: false,
-    is_of_instructions: true,
+    has_instructions_only: true,
     has_sides: true,
     write: |paths, side| write_folded(paths, side).into_bytes(),
 };
@@ -151,10 +157,11 @@ fn write_folded(paths: &RowPaths, side: Option<Side>) -> String {
     let mut text = String::new();
     for stack in stacks(paths) {
         let times = TIMES.map(|(name, time)| (Some(name), time(&stack.own)));
-        for (below, counts) in [(None, &stack.own.instructions)].into_iter().chain(times) {
+        for (time_name, counts) in [(None, &stack.own.instructions)].into_iter().chain(times) {
             let counts: Vec<u64> = sides.iter().map(|side| *counts.get(*side)).collect();
             if counts.iter().any(|count| *count > 0) {
-                let functions: Vec<&str> = stack.functions.iter().copied().chain(below).collect();
+                let functions: Vec<&str> =
+                    stack.functions.iter().copied().chain(time_name).collect();
                 text += &functions.join(";");
                 text.extend(counts.iter().map(|count| format!(" {count}")));
                 text.push('\n');
@@ -164,12 +171,12 @@ fn write_folded(paths: &RowPaths, side: Option<Side>) -> String {
     text
 }
 
-/// Picture of the page, as a file of its own.
+/// The flame graph of the page as a file.
 const SVG: Export = Export {
     name: "svg",
     about: "a picture of both sides: a differential flame graph",
     is_compared: true,
-    is_of_instructions: false,
+    has_instructions_only: false,
     has_sides: false,
     write: |paths, _| write_svg(paths).into_bytes(),
 };
@@ -178,34 +185,35 @@ const SVG_HOW: &str = "upper bar: base, blue where the function's own code execu
                        lower bar: change, red where it executes more; grey: layouts differ by as \
                        much";
 
-/// Writes the process alone: interrupts are not what the row costs.
+/// Writes the flame graph of process context only, because interrupts are no cost of the row.
 fn write_svg(paths: &RowPaths) -> String {
     let process_paths = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
     let by = CountKind::from_metric(&paths.metric);
-    let whole = top_counts(by, process_paths);
+    let total = top_counts(by, process_paths);
     let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
     let summary =
-        format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&whole));
-    let none = Flame { unit: by.unit(), bars: Vec::new() };
-    let flame = path_flame(process_paths, whole, scale).unwrap_or(none);
+        format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&total));
+    let empty = Flame { unit: by.unit(), bars: Vec::new() };
+    let flame = path_flame(process_paths, total, scale).unwrap_or(empty);
     flame_file([&paths.row, &summary], SVG_HOW, &flame)
 }
 
-/// Rows as the kernel's test robot mails them: percent of all, differences in points.
+/// Rows in the form of the mails of the kernel test robot: shares in percent, differences in
+/// points.
 const LKP: Export = Export {
     name: "lkp",
     about: "shares in percent, as in the mails of the 0-day robot",
     is_compared: false,
-    is_of_instructions: true,
+    has_instructions_only: true,
     has_sides: true,
     write: |paths, side| write_lkp(paths, side).into_bytes(),
 };
 
-/// Number of functions of a stack in the robot's rows.
-const LKP_LEVELS: usize = 5;
+/// Maximum number of functions of a stack in a row.
+const LKP_MAX_FUNCTIONS: usize = 5;
 
-/// Least share, and least difference in points, of a row.
-const LKP_LEAST_PERCENT: f64 = 0.05;
+/// Minimum share (percent) or difference (points) of a row.
+const LKP_MIN_PERCENT: f64 = 0.05;
 
 const LKP_HEAD: &str = "      base          points      change\n\
                     --------------------------------------\n";
@@ -215,16 +223,18 @@ fn write_lkp(paths: &RowPaths, side: Option<Side>) -> String {
     stacks(paths).for_each(|stack| rows.add(&stack));
     let mut text = format!("{}: {}\n\n", paths.row, paths.operation);
     text += if side.is_none() { LKP_HEAD } else { "" };
-    for (kind, counted) in
+    for (kind, counts_by_name) in
         [("calltrace", &rows.stacks), ("children", &rows.children), ("self", &rows.own)]
     {
-        let mut shares: Vec<(&str, Sides<f64>)> =
-            counted.iter().map(|(name, counts)| (name.as_str(), rows.shares(counts))).collect();
+        let mut shares: Vec<(&str, Sides<f64>)> = counts_by_name
+            .iter()
+            .map(|(name, counts)| (name.as_str(), rows.shares(counts)))
+            .collect();
         let weight = |share: &Sides<f64>| match side {
             Some(side) => *share.get(side),
             None => share.change - share.base,
         };
-        shares.retain(|(_, share)| weight(share).abs() >= LKP_LEAST_PERCENT);
+        shares.retain(|(_, share)| weight(share).abs() >= LKP_MIN_PERCENT);
         shares.sort_by(|(_, one), (_, other)| weight(one).total_cmp(&weight(other)));
         for (name, share) in shares {
             text += &match side {
@@ -240,27 +250,28 @@ fn write_lkp(paths: &RowPaths, side: Option<Side>) -> String {
     text
 }
 
-/// Instructions of a region by what the rows name.
+/// Instructions of a region by name of the rows, for base and change.
 #[derive(Default)]
 struct LkpRows {
     all: [u64; 2],
-    /// Stacks of a function and those above it, with all below it.
+    /// By a function and its callers, including callees.
     stacks: BTreeMap<String, [u64; 2]>,
-    /// Functions, with all below them.
+    /// By function, including callees.
     children: BTreeMap<String, [u64; 2]>,
+    /// By function, without callees.
     own: BTreeMap<String, [u64; 2]>,
 }
 
 impl LkpRows {
     fn add(&mut self, stack: &Stack<'_>) {
         let own = Side::BOTH.map(|side| *stack.own.instructions.get(side));
-        // Skips the Context, which comes first.
+        // The first entry is the Context.
         let functions = &stack.functions[1..];
-        // A recursive function, or a repeated sequence, counts once.
-        let shown = |index: usize| &functions[index.saturating_sub(LKP_LEVELS - 1)..=index];
-        for shown in (0..functions.len()).map(shown).collect::<BTreeSet<_>>() {
-            let shown: Vec<&str> = shown.iter().rev().copied().collect();
-            add_counts(self.stacks.entry(shown.join(".")).or_default(), own);
+        // A set, so that recursive functions and repeated sequences count once.
+        let part = |index: usize| &functions[index.saturating_sub(LKP_MAX_FUNCTIONS - 1)..=index];
+        for part in (0..functions.len()).map(part).collect::<BTreeSet<_>>() {
+            let names: Vec<&str> = part.iter().rev().copied().collect();
+            add_counts(self.stacks.entry(names.join(".")).or_default(), own);
         }
         for function in functions.iter().collect::<BTreeSet<_>>() {
             add_counts(self.children.entry((*function).to_owned()).or_default(), own);
@@ -277,15 +288,15 @@ impl LkpRows {
     }
 }
 
-fn add_counts(to: &mut [u64; 2], counts: [u64; 2]) {
-    to.iter_mut().zip(counts).for_each(|(to, count)| *to = to.saturating_add(count));
+fn add_counts(sum: &mut [u64; 2], counts: [u64; 2]) {
+    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count));
 }
 
 pub(super) const CALLGRIND: Export = Export {
     name: "callgrind",
     about: "functions and calls, for KCachegrind and callgrind_annotate",
     is_compared: false,
-    is_of_instructions: false,
+    has_instructions_only: false,
     has_sides: true,
     write: |paths, side| write_callgrind(paths, side).into_bytes(),
 };
@@ -293,27 +304,30 @@ pub(super) const CALLGRIND: Export = Export {
 /// Context and name of a function.
 type FunctionName<'a> = (&'a str, &'a str);
 
+/// Costs of a function.
 #[derive(Default)]
-struct Node<'a> {
+struct FunctionCosts<'a> {
     own: Vec<u64>,
-    calls: BTreeMap<&'a str, Calls>,
+    callees: BTreeMap<&'a str, Calls>,
 }
 
-/// Calls of a callee, and what it and all below it executed for this caller.
+/// Calls of a callee from one caller, and the counts of these calls including callees.
 #[derive(Default)]
 struct Calls {
-    calls: u64,
-    all: Vec<u64>,
+    count: u64,
+    inclusive: Vec<u64>,
 }
 
-/// Writes the profile. There are no lines: all is in line 0, and the file is the Context.
+/// Writes the profile. ktax knows no source lines, so all costs are in line 0. The file name of a
+/// function is its Context.
 fn write_callgrind(paths: &RowPaths, side: Option<Side>) -> String {
-    let counted = Counted::new(paths, side);
-    let prefix = |one: &Side| match side {
+    let counted = ExportedCounts::new(paths, side);
+    let prefix = |event_side: &Side| match side {
         Some(_) => String::new(),
-        None => capitals(one.name()),
+        None => camel_case(event_side.name()),
     };
-    let event = |side| counted.names().into_iter().map(move |name| prefix(side) + &capitals(name));
+    let event =
+        |side| counted.names().into_iter().map(move |name| prefix(side) + &camel_case(name));
     let events: Vec<String> = counted.sides.iter().flat_map(event).collect();
     let mut text = format!(
         "# callgrind format\nversion: 1\ncreator: ktax {}\ncmd: {}\npositions: line\nevents: {}\n",
@@ -322,51 +336,58 @@ fn write_callgrind(paths: &RowPaths, side: Option<Side>) -> String {
         events.join(" ")
     );
     let spaced = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-    for ((context, function), node) in nodes(paths, &counted) {
-        text += &format!("\nfl={context}\nfn={function}\n0 {}\n", spaced(&node.own));
-        for (callee, Calls { calls, all }) in node.calls {
-            // Entries of thunks are not counted, and readers take 0 calls for none.
-            text += &format!("cfn={callee}\ncalls={} 0\n0 {}\n", calls.max(1), spaced(&all));
+    for ((context, function), costs) in function_costs(paths, &counted) {
+        text += &format!("\nfl={context}\nfn={function}\n0 {}\n", spaced(&costs.own));
+        for (callee, Calls { count, inclusive }) in costs.callees {
+            // ktax does not count calls of thunks. Readers of the format ignore entries with 0
+            // calls.
+            let count = count.max(1);
+            text += &format!("cfn={callee}\ncalls={count} 0\n0 {}\n", spaced(&inclusive));
         }
     }
     text
 }
 
-/// Name of an event, which has letters and digits alone: `RepIterations`.
-fn capitals(name: &str) -> String {
-    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
-    name.split('-').map(capital).collect()
+/// Returns the name of an event, which may only have letters and digits: `RepIterations`.
+fn camel_case(name: &str) -> String {
+    let capitalized = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('-').map(capitalized).collect()
 }
 
-fn nodes<'a>(paths: &'a RowPaths, counted: &Counted) -> BTreeMap<FunctionName<'a>, Node<'a>> {
-    let mut nodes: BTreeMap<FunctionName<'a>, Node<'a>> = BTreeMap::new();
+fn function_costs<'a>(
+    paths: &'a RowPaths,
+    counted: &ExportedCounts,
+) -> BTreeMap<FunctionName<'a>, FunctionCosts<'a>> {
+    let mut costs: BTreeMap<FunctionName<'a>, FunctionCosts<'a>> = BTreeMap::new();
     let sides = counted.sides.iter();
     for stack in stacks(paths) {
         let values = |counts| {
             sides.clone().flat_map(|side| counted.values(counts, *side)).collect::<Vec<u64>>()
         };
         let [context, .., function] = stack.functions[..] else { continue };
-        add(&mut nodes.entry((context, function)).or_default().own, &values(&stack.own));
-        // The Context calls nothing: it is the file.
+        add(&mut costs.entry((context, function)).or_default().own, &values(&stack.own));
+        // A stack of two entries has no caller: the Context is the file.
         let [_, .., caller, _] = stack.functions[..] else { continue };
-        let calls = nodes.entry((context, caller)).or_default().calls.entry(function).or_default();
-        let most = sides.clone().map(|side| *stack.path.calls.get(*side)).max();
-        calls.calls = calls.calls.saturating_add(most.unwrap_or_default());
-        add(&mut calls.all, &values(&stack.path.counts()));
+        let calls = costs.entry((context, caller)).or_default().callees.entry(function);
+        let calls = calls.or_default();
+        // The format has one number of calls, so with both sides it is the larger number.
+        let count = sides.clone().map(|side| *stack.path.calls.get(*side)).max();
+        calls.count = calls.count.saturating_add(count.unwrap_or_default());
+        add(&mut calls.inclusive, &values(&stack.path.counts()));
     }
-    nodes
+    costs
 }
 
-fn add(to: &mut Vec<u64>, counts: &[u64]) {
-    to.resize(counts.len(), 0);
-    to.iter_mut().zip(counts).for_each(|(to, count)| *to = to.saturating_add(*count));
+fn add(sum: &mut Vec<u64>, counts: &[u64]) {
+    sum.resize(counts.len(), 0);
+    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
 }
 
 pub(super) const PPROF: Export = Export {
     name: "pprof",
     about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
     is_compared: false,
-    is_of_instructions: false,
+    has_instructions_only: false,
     has_sides: true,
     write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
 };
@@ -381,12 +402,12 @@ struct Profile {
     location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
     function: Vec<Function>,
-    /// Table of all strings, of which the first is empty.
+    /// Table of all strings. The first string is empty.
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
     #[prost(int64, repeated, tag = "13")]
     comment: Vec<i64>,
-    /// Type that `pprof` shows unless it is asked for another; without this it is the last one.
+    /// Sample type that `pprof` shows by default; if 0, `pprof` shows the last one.
     #[prost(int64, tag = "14")]
     default_sample_type: i64,
 }
@@ -401,7 +422,7 @@ struct ValueType {
 
 #[derive(Message)]
 struct Sample {
-    /// Locations: the function first, its callers after it.
+    /// Locations, from the innermost to the outermost function.
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
     /// Values, one for each type.
@@ -431,35 +452,35 @@ struct Function {
     name: i64,
 }
 
-/// Builds the profile, with a location for each function: there are no addresses.
+/// Builds the profile. Each function is one location, because ktax knows no addresses.
 fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
-    let counted = Counted::new(paths, side);
+    let counted = ExportedCounts::new(paths, side);
     let mut strings = Strings::default();
-    strings.place("");
+    strings.index("");
     let mut kinds = counted.names();
     kinds.insert(CALLS, "calls");
     let kind = |name: &str, named_side: &Side| match side {
         Some(_) => name.to_owned(),
         None => format!("{}-{name}", named_side.name()),
     };
-    // With both sides the change is shown.
-    let shown = counted.sides.last().map_or_else(String::new, |last| kind(kinds[0], last));
-    let default_sample_type = strings.place(&shown);
+    // With both sides, the default is the change.
+    let default_type = counted.sides.last().map_or_else(String::new, |last| kind(kinds[0], last));
+    let default_sample_type = strings.index(&default_type);
     let names =
         counted.sides.iter().flat_map(|side| kinds.iter().map(move |name| kind(name, side)));
     let sample_type = names
-        .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
+        .map(|name| ValueType { kind: strings.index(&name), unit: strings.index("count") })
         .collect();
     let mut functions = BTreeMap::new();
     let sample =
         stacks(paths).map(|stack| stack_sample(&stack, &counted, &mut functions)).collect();
     let comment = format!("{}, all operations of the region", paths.row);
-    let comment = vec![strings.place(&comment)];
+    let comment = vec![strings.index(&comment)];
     let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
     let location = functions.values().map(location).collect();
     let function = functions
         .into_iter()
-        .map(|(name, id)| Function { id, name: strings.place(name) })
+        .map(|(name, id)| Function { id, name: strings.index(name) })
         .collect();
     let string_table = strings.all;
     Profile { sample_type, sample, location, function, string_table, comment, default_sample_type }
@@ -470,13 +491,13 @@ const CALLS: usize = 2;
 
 fn stack_sample<'a>(
     stack: &Stack<'a>,
-    counted: &Counted,
+    counted: &ExportedCounts,
     functions: &mut BTreeMap<&'a str, u64>,
 ) -> Sample {
     let mut id = |function: &'a str| {
         // Id 0 means no location.
-        let next = functions.len() as u64 + 1;
-        *functions.entry(function).or_insert(next)
+        let next_id = functions.len() as u64 + 1;
+        *functions.entry(function).or_insert(next_id)
     };
     let values = |side: &Side| {
         let mut counts = counted.values(&stack.own, *side);
@@ -489,28 +510,29 @@ fn stack_sample<'a>(
     }
 }
 
-/// Strings, each once, with their places.
+/// String table of a profile. Each string is in the table once.
 #[derive(Default)]
 struct Strings {
     all: Vec<String>,
-    places: BTreeMap<String, i64>,
+    indexes: BTreeMap<String, i64>,
 }
 
 impl Strings {
-    fn place(&mut self, text: &str) -> i64 {
-        if let Some(place) = self.places.get(text) {
-            return *place;
+    /// Returns the index of a string, which is added if it is new.
+    fn index(&mut self, text: &str) -> i64 {
+        if let Some(index) = self.indexes.get(text) {
+            return *index;
         }
-        let place = self.all.len() as i64;
+        let index = self.all.len() as i64;
         self.all.push(text.to_owned());
-        self.places.insert(text.to_owned(), place);
-        place
+        self.indexes.insert(text.to_owned(), index);
+        index
     }
 }
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
-    let mut to = GzEncoder::new(Vec::new(), Compression::default());
-    to.write_all(bytes).and_then(|()| to.finish()).expect("memory takes all that is written")
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("a Vec accepts all writes")
 }
 
 #[cfg(test)]
@@ -519,8 +541,8 @@ mod tests {
 
     use ktax_model::{Context, METRICS, PathDelta, RowPaths, Side, Sides};
 
-    /// Two functions wait for a lock, and a process leaves its CPU idle in the first.
-    fn waits() -> RowPaths {
+    /// Paths in which two functions wait for a lock, and a process sleeps in the first.
+    fn paths_with_waits() -> RowPaths {
         let both = |count: u64| Sides { base: count, change: 2 * count };
         let path = |depth: u32, function: &str, wait: u64, idle: u64| PathDelta {
             wait: both(wait),
@@ -540,8 +562,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cpus_wait_is_below_who_takes_the_lock() {
-        let folded = String::from_utf8(FOLDED.write(&waits(), None)).unwrap();
+    fn waits_and_idle_time_are_below_the_function_that_waits() {
+        let folded = String::from_utf8(FOLDED.write(&paths_with_waits(), None)).unwrap();
         for line in [
             "[process];entry;alloc_fd;[spin-wait] 30 60",
             "[process];entry;alloc_fd;[idle] 7 14",
@@ -549,15 +571,16 @@ mod tests {
         ] {
             assert!(folded.lines().any(|found| found == line), "{line}: {folded}");
         }
-        // A caller waits only in what it calls.
+        // `entry` itself does not wait.
         assert_eq!(folded.matches("[spin-wait]").count(), 2, "{folded}");
-        let callgrind = String::from_utf8(CALLGRIND.write(&waits(), Some(Side::Base))).unwrap();
+        let callgrind =
+            String::from_utf8(CALLGRIND.write(&paths_with_waits(), Some(Side::Base))).unwrap();
         assert!(callgrind.contains("events: Instructions RepIterations SpinWait Idle\n"));
         assert!(callgrind.contains("cfn=alloc_fd\ncalls=1 0\n0 99 0 30 7\n"), "{callgrind}");
     }
 
     #[test]
-    fn a_form_without_what_decides_the_row_says_so() {
+    fn formats_without_the_deciding_metric_have_a_remark() {
         let remarks = |metric: &str| {
             let paths = RowPaths {
                 row: "stat".to_owned(),
@@ -567,11 +590,14 @@ mod tests {
                 spread: 0.0,
                 contexts: Default::default(),
             };
-            EXPORTS.map(|form| (form.name, form.remark(&paths).is_some()))
+            EXPORTS.map(|export| (export.name, export.remark(&paths).is_some()))
         };
         assert!(remarks(METRICS[0].name).iter().all(|(_, has_remark)| !has_remark));
-        let names: Vec<&str> =
-            remarks("rep-iterations").iter().filter(|form| form.1).map(|form| form.0).collect();
+        let names: Vec<&str> = remarks("rep-iterations")
+            .iter()
+            .filter(|export| export.1)
+            .map(|export| export.0)
+            .collect();
         assert_eq!(names, ["folded", "lkp"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The formats of a [`Report`]: each shows its `View`, its `Records` or its JSON.
+//! The formats of a [`Report`]. A format prints the report's `View`, `Records` or JSON.
 //!
 //! A new format is a constant of type [`Format`] and an entry of [`FORMATS`].
 
@@ -6,7 +6,7 @@ mod html;
 mod markdown;
 mod text;
 
-pub use html::{HTML, Listed, SITE_MARK, flame_file, results_of_page, site_index};
+pub use html::{HTML, PageEntry, SITE_MARK, flame_file, results_of_page, site_index};
 pub use markdown::MARKDOWN;
 pub use text::{MAIL, Page, TEXT, plain_table, published_table};
 
@@ -27,9 +27,9 @@ pub const FORMATS: &[Format] = &[TEXT, MARKDOWN, CSV, JSON, HTML, MAIL];
 pub struct Format {
     /// Name for `--format`.
     pub name: &'static str,
-    /// File that is kept beside a result; `None` for the format of the result itself.
+    /// Name of the file in a run directory; `None` if no such file is written.
     pub file: Option<&'static str>,
-    /// Prints reports, of which several are one text; it ends in a newline.
+    /// Prints all reports as one text, which ends in a newline.
     pub write: fn(&[Document<'_>], TextOptions) -> Result<String>,
 }
 
@@ -64,29 +64,29 @@ pub struct TextOptions {
     pub width: u16,
     /// True if verdicts are coloured.
     pub colour: bool,
-    /// True if nothing but ASCII is printed.
+    /// True if all characters are ASCII.
     pub ascii: bool,
 }
 
 impl Default for TextOptions {
-    /// Options of a document: 100 columns, no colour, every character.
+    /// Options for files: 100 columns, no colour, all of Unicode.
     fn default() -> Self {
         TextOptions { width: 100, colour: false, ascii: false }
     }
 }
 
-/// Error for a result that ktax did not write: no other one gets here.
+/// Error for a result that cannot be printed. ktax writes no such result, so the file was edited.
 fn not_writable(format: &str, reason: impl fmt::Display) -> Error {
     Error::host(format!("cannot write as {format}: {reason}"))
-        .next("make it again, a comparison with `ktax analyse DIR`")
+        .next("create the result again; for a comparison, run `ktax analyse DIR`")
 }
 
-/// CSV: unrounded lines. Several reports have one header with all their columns.
+/// CSV: unrounded values. Several reports share one header with the columns of all.
 pub const CSV: Format = Format {
     name: "csv",
     file: Some("report.csv"),
     write: |documents, _| {
-        let records = joined(documents.iter().map(Document::records));
+        let records = join_records(documents.iter().map(Document::records));
         csv_text(&records).map_err(|error| not_writable("CSV", error))
     },
 };
@@ -102,7 +102,7 @@ fn csv_text(records: &Records) -> Result<String, Box<dyn std::error::Error>> {
 
 fn csv_text_cell(value: &Value) -> String {
     match value {
-        Value::Nothing => String::new(),
+        Value::Empty => String::new(),
         Value::Text(text) => csv_cell(text),
         Value::Count(count) => count.to_string(),
         Value::Number(number) => number.to_string(),
@@ -110,31 +110,31 @@ fn csv_text_cell(value: &Value) -> String {
     }
 }
 
-/// Joins records into one table; a line is empty where its report has no such column.
-fn joined(all: impl Iterator<Item = Records>) -> Records {
+/// Joins records into one table. A line has empty values for columns that its report does not have.
+fn join_records(all: impl Iterator<Item = Records>) -> Records {
     let mut records = Records::default();
     for Records { header, lines } in all {
         let new: Vec<&String> =
             header.iter().filter(|name| !records.header.contains(name)).collect();
         let new: Vec<String> = new.into_iter().cloned().collect();
         records.header.extend(new);
-        let place = |name: &String| records.header.iter().position(|known| known == name);
-        let places: Vec<Option<usize>> = header.iter().map(place).collect();
+        let column = |name: &String| records.header.iter().position(|known| known == name);
+        let columns: Vec<Option<usize>> = header.iter().map(column).collect();
         for values in lines {
-            let mut line = vec![Value::Nothing; records.header.len()];
-            for (place, value) in places.iter().zip(values) {
-                line[place.expect("the header has all of them")] = value;
+            let mut line = vec![Value::Empty; records.header.len()];
+            for (column, value) in columns.iter().zip(values) {
+                line[column.expect("the joint header has the columns of each report")] = value;
             }
             records.lines.push(line);
         }
     }
     let columns = records.header.len();
-    records.lines.iter_mut().for_each(|line| line.resize(columns, Value::Nothing));
+    records.lines.iter_mut().for_each(|line| line.resize(columns, Value::Empty));
     records
 }
 
-/// JSON: everything, for programs. It is the result as kept on disk, safe to print on a terminal;
-/// several results are an array.
+/// JSON: the complete result in the form that is kept on disk, with escapes that make it safe to
+/// print on a terminal. Several results are an array.
 pub const JSON: Format = Format {
     name: "json",
     file: None,

@@ -1,6 +1,6 @@
-//! Comparisons of guests of a KVM host, as a report.
+//! Reports of comparisons of guests of a KVM host.
 
-use crate::exits::Scale;
+use crate::exits::ExitScale;
 use crate::view::{
     Cell, Columns, Details, Fields, Legend, Records, RowDetail, Section, SideLine, Table, View,
 };
@@ -12,11 +12,11 @@ use ktax_model::{
 };
 use ktax_stats::tables::{checked_percent_change, share_percent};
 
-/// Explanation of the time, below the first table: it is no other machine's time.
+/// Note below the first table: the unit of time holds for this simulated host only.
 const TIME_NOTE: &str = "1 µs is 1 000 instructions of the host's one CPU: the host counts \
                          instructions, not time.";
 
-/// Shows the table, what failed, and then where each row's time went.
+/// Builds the page: the table, failures, and where each row's time went.
 pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let rows = &comparison.rows;
     let threshold = comparison.threshold_percent;
@@ -64,75 +64,76 @@ fn compared_legend(comparison: &Comparison, layouts: usize) -> Legend {
         "base and change are the time of all vCPUs, in the guest and out of it, of the layout with \
          the median delta.",
     ])
-    .with(words::over_layouts(comparison.threshold_percent, layouts))
+    .with_terms(words::over_layouts(comparison.threshold_percent, layouts))
 }
 
 fn alone_legend(comparison: &Comparison) -> Legend {
     let tables = base_tables(&comparison.rows).map(|(_, table)| table);
     let table_legend = exits::legend(tables);
     let host = has_host(&comparison.rows).then_some([
-        ("host", "one operation in a process of the host itself"),
-        ("guest", "the same in the guest, with all that the host does for it"),
-        ("bare metal %", "host in percent of guest"),
+        ("host", "time of one operation in a process of the host"),
+        ("guest", "time of one operation in the guest, including the host's work for the guest"),
+        ("bare metal %", "time in the host in percent of time in the guest"),
     ]);
-    let range = "the shortest and the longest time over all layouts, against the one that is shown";
+    let range = "the shortest and the longest time over all layouts, against the time shown";
     Legend::new(table_legend.sentences)
-        .with([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
-        .with(host.into_iter().flatten())
-        .with(table_legend.terms)
+        .with_terms([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
+        .with_terms(host.into_iter().flatten())
+        .with_terms(table_legend.terms)
 }
 
-pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
+/// Heads of the columns of sides.
+pub const HEADS: [&str; 2] = ["guest's kernel", "settings"];
 
-/// Describes the guests; one line where there is no change.
+/// Returns a line for each guest: base and change, or base only.
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
-    let shows = side_parts(plan);
+    let parts = guest_parts(plan);
     let line = |side: Side| {
         let guest = plan.asked.side(side)?;
-        let what = match &guest.kernel {
-            Some(kernel) if shows.has_kernel => kernel.name().to_owned(),
+        let name = match &guest.kernel {
+            Some(kernel) if parts.has_kernel => kernel.name().to_owned(),
             _ => "a guest without a kernel".to_owned(),
         };
-        Some(SideLine { side: side.name(), what, beside: variant_text(guest, shows) })
+        Some(SideLine { side: side.name(), name, settings: settings(guest, parts) })
     };
     Side::BOTH.into_iter().filter_map(line).collect()
 }
 
+/// Parts of the description of a guest.
 #[derive(Clone, Copy)]
-struct SideParts {
+struct GuestParts {
     has_kernel: bool,
     has_machine: bool,
 }
 
-/// Returns the parts to show. Raw guests boot none of the kernel that the experiment names, look
-/// for none of KVM's features, and have a machine of their own. On a board, the kernel is that of
-/// the host.
-fn side_parts(plan: &GuestsPlan) -> SideParts {
+/// Returns the parts to show. If all guests are raw guests, they boot no kernel, use no features of
+/// KVM and have their own machine. On a board, the kernel of a side is the host's.
+fn guest_parts(plan: &GuestsPlan) -> GuestParts {
     let boots = plan.asked.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
-    SideParts { has_kernel: boots || plan.asked.host.is_board(), has_machine: boots }
+    GuestParts { has_kernel: boots || plan.asked.host.is_board(), has_machine: boots }
 }
 
-/// Describes a guest beside its kernel: `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
-fn variant_text(guest: &GuestSide, shows: SideParts) -> String {
+/// Describes a guest without its kernel: `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
+fn settings(guest: &GuestSide, parts: GuestParts) -> String {
     let subject = &guest.subject;
-    let kernel = subject.kernel.as_ref().filter(|_| shows.has_kernel);
-    let mut parts = Vec::new();
-    if shows.has_machine {
-        parts.push(counted(subject.cpus.into(), "vCPU"));
-        parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
+    let kernel = subject.kernel.as_ref().filter(|_| parts.has_kernel);
+    let mut texts = Vec::new();
+    if parts.has_machine {
+        texts.push(counted(subject.cpus.into(), "vCPU"));
+        texts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
-    if shows.has_kernel && !subject.hidden_features.is_empty() {
-        parts.push(format!("without {}", subject.hidden_features.join(" ")));
+    if parts.has_kernel && !subject.hidden_features.is_empty() {
+        texts.push(format!("without {}", subject.hidden_features.join(" ")));
     }
-    let beside = kernel.map(|kernel| kernel.variant_text());
-    parts.extend(beside.filter(|beside| !beside.is_empty()));
-    parts.join(", ")
+    let boot_line = kernel.map(|kernel| kernel.variant_text());
+    texts.extend(boot_line.filter(|boot_line| !boot_line.is_empty()));
+    texts.join(", ")
 }
 
 /// Describes the measurement: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
-    let beside = plan.asked.host_subject.variant_text();
-    let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
+    let boot_line = plan.asked.host_subject.variant_text();
+    let kernel = format!(": KVM of {} {boot_line}", plan.host_kernel.name());
     // On a board, a side's kernel is its host's.
     let has_side_kernels = plan.asked.host.is_board() && plan.asked.base.kernel.is_some();
     let kernel = if has_side_kernels { "" } else { kernel.trim_end() };
@@ -145,8 +146,8 @@ pub fn how(plan: &GuestsPlan) -> String {
     )
 }
 
-/// Returns one line for each row and Metric; without a change one line for each row, with the time
-/// by layout.
+/// Returns one line for each row and Metric. Without a change, returns one line for each row, with
+/// the times of all layouts.
 pub fn records(comparison: &Comparison, guests: &GuestsComparison) -> Records {
     match guests.plan.asked.change {
         Some(_) => effect::records(&comparison.rows, |metric| metric_unit(metric).to_owned()),
@@ -184,44 +185,45 @@ fn alone_records(rows: &[Row]) -> Records {
     fields.records()
 }
 
-/// Table with one line for each row: the exits, their time, and the guest beside its host where
-/// that did the same work.
+/// Table with one line for each row: the exits and their time, and the times of host and guest if
+/// the host did the same work.
 fn alone_table(rows: &[Row]) -> Table {
     let has_host = has_host(rows);
     let line = |row| (row, base_table(row), row.effect(GUEST_TIME));
-    let lines: Vec<Compared<'_>> = rows.iter().map(line).collect();
+    let lines: Vec<ExitsAndHost<'_>> = rows.iter().map(line).collect();
     let mut columns = Columns::new(&lines);
     columns.row("workload", |(row, ..)| &row.row);
     columns.number("exits", |(_, table, _)| table.map(|t| number::whole(t.exits() as f64)));
     columns.number("time µs", |(_, table, _)| table.map(|t| us(t.sum_ns() as f64)));
     let range = |row: &Row, table: &ExitTable| times_range(row, table.sum_ns() as f64);
-    columns.number("range %", |(row, table, _)| table.and_then(|t| range(row, t))).away(0);
-    let host = |(.., effect): Compared<'_>| effect.map(|effect| number::measured(effect.base));
-    columns.number("host ns", host).away(1).only_if(has_host);
-    let guest = |(.., effect): Compared<'_>| effect.map(|effect| number::measured(effect.change));
-    columns.number("guest ns", guest).away(1).only_if(has_host);
+    columns.number("range %", |(row, table, _)| table.and_then(|t| range(row, t))).drop_order(0);
+    let host = |(.., effect): ExitsAndHost<'_>| effect.map(|effect| number::measured(effect.base));
+    columns.number("host ns", host).drop_order(1).keep_if(has_host);
+    let guest =
+        |(.., effect): ExitsAndHost<'_>| effect.map(|effect| number::measured(effect.change));
+    columns.number("guest ns", guest).drop_order(1).keep_if(has_host);
     let share = |effect: &Effect| format!("{:.1}", share_percent(effect.base, effect.change));
-    columns.number("bare metal %", |(.., effect)| effect.map(share)).only_if(has_host);
+    columns.number("bare metal %", |(.., effect)| effect.map(share)).keep_if(has_host);
     columns.verdict(|(row, ..)| row.verdict);
     columns.table()
 }
 
-/// Row, its exits, and the guest beside its host.
-type Compared<'a> = (&'a Row, Option<&'a ExitTable>, Option<&'a Effect>);
+/// Row, its exits, and the Effect with the times of host and guest.
+type ExitsAndHost<'a> = (&'a Row, Option<&'a ExitTable>, Option<&'a Effect>);
 
 fn us(ns: f64) -> String {
     number::measured(ns / number::US)
 }
 
-/// Range of the time over all layouts, in percent of the one that is shown.
+/// Range of the time over all layouts, in percent of the time that is shown.
 fn times_range(row: &Row, shown_ns: f64) -> Option<String> {
-    let all = &row.guests()?.times_ns.base;
+    let times = &row.guests()?.times_ns.base;
     let percent = |ns: &u64| checked_percent_change(shown_ns, *ns as f64);
-    Some(number::percent_range(percent(all.iter().min()?), percent(all.iter().max()?)))
+    Some(number::percent_range(percent(times.iter().min()?), percent(times.iter().max()?)))
 }
 
-/// Answer without a change: where the time of all rows went, and how much of its host's speed a
-/// guest keeps.
+/// Headline without a change: where the time of all rows went, and the guest's speed in percent of
+/// the host's.
 fn alone_headline(rows: &[Row]) -> String {
     let tables: Vec<_> = base_tables(rows).map(|(_, table)| table).collect();
     let mut sentence = exits::headline(tables);
@@ -243,7 +245,7 @@ fn alone_headline(rows: &[Row]) -> String {
     sentence.trim_start_matches("; ").to_owned()
 }
 
-/// Tells whether any row has the host itself to be compared with.
+/// Tells whether any row was also measured in the host.
 fn has_host(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.effect(GUEST_TIME).is_some())
 }
@@ -267,37 +269,41 @@ fn base_table(row: &Row) -> Option<&ExitTable> {
     Some(&row.guests()?.runs.base.as_ref()?.table)
 }
 
-/// Table with one line for each row: the exits, and the time that decides. The range and the MDE
-/// give way first; the exits are in the tables of reasons.
+/// Table with one line for each row: the exits, and the time, which decides. A narrow page leaves
+/// out the range, the MDE, then the exits, which are also in the tables of reasons.
 fn compared_table(rows: &[Row]) -> Table {
     let lines: Vec<(&Row, Option<&Effect>, Option<&Effect>)> =
         rows.iter().map(|row| (row, row.effect(EXITS), row.effect(TIME))).collect();
     let mut columns = Columns::new(&lines);
     columns.row("workload", |(row, ..)| &row.row);
-    columns.number("exits base", |(_, exits, _)| exits.map(|e| number::whole(e.base))).away(2);
-    columns.number("exits change", |(_, exits, _)| exits.map(|e| number::whole(e.change))).away(2);
-    columns.number("base µs", |(.., time)| time.map(|time| us(time.base))).away(3);
+    columns
+        .number("exits base", |(_, exits, _)| exits.map(|e| number::whole(e.base)))
+        .drop_order(2);
+    columns
+        .number("exits change", |(_, exits, _)| exits.map(|e| number::whole(e.change)))
+        .drop_order(2);
+    columns.number("base µs", |(.., time)| time.map(|time| us(time.base))).drop_order(3);
     columns.number("change µs", |(.., time)| time.map(|time| us(time.change)));
     columns.number("delta %", |(.., time)| time.map(|time| number::percent(time.percent)));
-    columns.number("range %", |(.., time)| time.map(effect::over_layouts)).away(0);
-    columns.number("MDE %", |(.., time)| time.map(effect::detectable)).away(1);
+    columns.number("range %", |(.., time)| time.map(effect::over_layouts)).drop_order(0);
+    columns.number("MDE %", |(.., time)| time.map(effect::detectable)).drop_order(1);
     columns.verdict(|(row, ..)| row.verdict);
     columns.table()
 }
 
-/// Tables of what changed reason by reason in each row, in the layout with the median change of
-/// time.
+/// Tables with the changes by exit reason, one for each row, in the layout with the median change
+/// of time.
 fn compared_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     let with_runs = rows.iter().filter_map(|row| Some((row, both_runs(row.guests()?)?)));
     with_runs.map(|(row, [base, change])| Section::Table {
         title: format!("{}, by exit reason (1 µs is 1 000 instructions)", row.row),
         // Both sides did the same work.
-        table: exits::reasons_table(&base.table, &change.table, Scale::Totals),
+        table: exits::reasons_table(&base.table, &change.table, ExitScale::Totals),
         notes: Vec::new(),
     })
 }
 
-/// Details of the rows of a comparison; without a change nothing asks for them.
+/// Details of the rows of a comparison. A page without a change has no details.
 pub fn details(rows: &[Row]) -> Details {
     let detail = |row: &Row| {
         let sides = row.guests().and_then(both_runs).map(|[base, change]| {
@@ -331,16 +337,16 @@ mod tests {
     use ktax_model::{GuestSubject, Subject};
 
     #[test]
-    fn features_stand_only_where_a_guest_looks_for_them() {
+    fn missing_features_are_shown_for_guests_with_a_kernel() {
         let kernel = Some(Subject::new("debian:cloud-amd64", ""));
         let hidden_features = vec!["kvmclock".to_owned()];
         let subject = GuestSubject { kernel, hidden_features, cpus: 1, memory_mib: 256 };
         let guest = GuestSide { subject, kernel: None };
         let shown =
-            |has_kernel, has_machine| variant_text(&guest, SideParts { has_kernel, has_machine });
+            |has_kernel, has_machine| settings(&guest, GuestParts { has_kernel, has_machine });
         assert_eq!(shown(false, false), "");
         assert_eq!(shown(true, true), "1 vCPU, 256 MiB, without kvmclock");
-        // A board's raw guests do, or do not, find its page.
+        // A board's raw guests show the host's kernel and features, but have no machine to show.
         assert_eq!(shown(true, false), "without kvmclock");
     }
 }

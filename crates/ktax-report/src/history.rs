@@ -1,9 +1,9 @@
-//! The cost of rows over kernels: a line for each row, and where the cost steps.
+//! Report of the cost of rows over kernels, and of the kernels at which the cost steps.
 
 use crate::number::{limit, percent};
 use crate::view::{
-    Cell, Columns, Details, Fields, KernelLevel, KernelPoint, Kind, Legend, Levels, Line, Picture,
-    Records, Report, RowDetail, Section, Table, View,
+    Cell, ColumnKind, Columns, Details, Fields, KernelLevel, KernelLevels, KernelPoint, Legend,
+    Line, Picture, Records, Report, RowDetail, Section, Table, View,
 };
 use crate::{number, words};
 use ktax_host::text::{counted, counted_as, shell_line};
@@ -16,13 +16,13 @@ use ktax_stats::tables::checked_percent_change;
 
 impl Report for History {
     fn view(&self) -> View {
-        let is_long = self.lines.len() > LINES_WITH_POINTS;
+        let is_long = self.lines.len() > MAX_LINES_WITH_POINTS;
         let mut sections = Vec::new();
         if self.lines.len() > 1 {
             sections.push(Section::table(overview(self)));
         }
         if is_long {
-            sections.push(kernels_table(self).titled("Kernels at which rows step:"));
+            sections.push(kernels_table(self).with_title("Kernels at which rows step:"));
         } else {
             for lines in lineages(&self.lines) {
                 sections.push(levels_picture(self, lines));
@@ -42,7 +42,7 @@ impl Report for History {
     }
 
     fn details(&self) -> Details {
-        let detail = |lines| line_detail(self, lines, self.lines.len() > LINES_WITH_POINTS);
+        let detail = |lines| line_detail(self, lines, self.lines.len() > MAX_LINES_WITH_POINTS);
         Details { rows: by_size(self).into_iter().map(detail).collect(), how: String::new() }
     }
 
@@ -80,7 +80,7 @@ impl Report for History {
             point.previous_difference.as_ref().map(|before| before.delta)
         });
         fields.add("percent before", |(_, point)| {
-            point.previous_difference.as_ref().and_then(|one| one.percent)
+            point.previous_difference.as_ref().and_then(|before| before.percent)
         });
         let detectable = |point: &HistoryPoint| {
             point.previous_difference.as_ref().and_then(|before| before.detectable_percent)
@@ -95,19 +95,19 @@ impl Report for History {
     }
 }
 
-/// Number of lines up to which points are shown; a page of more folds them away.
-const LINES_WITH_POINTS: usize = 6;
+/// Maximum number of lines whose points are shown. With more lines, a page folds the points away.
+const MAX_LINES_WITH_POINTS: usize = 6;
 
 fn title(history: &History) -> String {
     let rows: std::collections::BTreeSet<&str> =
         history.lines.iter().map(|line| line.row.as_str()).collect();
-    let what = match rows.into_iter().collect::<Vec<_>>().as_slice() {
+    let rows = match rows.into_iter().collect::<Vec<_>>().as_slice() {
         [one] => (*one).to_owned(),
         several => format!("{} rows", several.len()),
     };
     match &history.function {
-        Some(function) => format!("History of {function} in {what}"),
-        None => format!("History of {what}"),
+        Some(function) => format!("History of {function} in {rows}"),
+        None => format!("History of {rows}"),
     }
 }
 
@@ -119,79 +119,79 @@ fn how(history: &History) -> String {
     format!("{lineage}{metric} ({unit} per operation) · threshold {threshold} %")
 }
 
-/// Returns the largest step within a series, else the largest of all.
+/// Returns the largest step within a series of kernels; without one, the largest step.
 fn largest_step(history: &History) -> Option<CostStep<'_>> {
-    let all = || history.lines.iter().flat_map(steps);
+    let all_steps = || history.lines.iter().flat_map(steps);
     let by_size = |one: &CostStep<'_>, other: &CostStep<'_>| one.size().total_cmp(&other.size());
-    let within = all().filter(|step| !step.is_between_series()).max_by(by_size);
-    within.or_else(|| all().max_by(by_size))
+    let within = all_steps().filter(|step| !step.is_between_series()).max_by(by_size);
+    within.or_else(|| all_steps().max_by(by_size))
 }
 
 fn legend(history: &History) -> Legend {
     let sentence = format!(
         "A row steps where its cost changes by the rule of `ktax compare`, by at least {} %. Each \
          kernel is compared with the anchor, the last kernel at which the cost stepped, so that \
-         small changes that add up are a step, too. The size of a step is that to the kernel \
-         before it; of small changes that add up it is that to the anchor. Costs are medians over \
+         small changes that add up are a step, too. The size of a step is the change to the kernel \
+         before; if small changes add up, it is the change to the anchor. Costs are medians over \
          the layouts.",
         history.threshold_percent
     );
-    let legend = Legend::new([sentence]).with([
+    let legend = Legend::new([sentence]).with_terms([
         ("delta %", "the change to the kernel before"),
         ("MDE %", "the smallest change to the kernel before that would have been found"),
     ]);
     match history.lines.len() {
         1 => legend,
-        _ => legend.with([
+        _ => legend.with_terms([
             ("carried most by", "the function with the largest delta at this step"),
             (
                 "cost over kernels",
-                "a bar for each kernel; full height is the largest change of the row, and at \
+                "a bar for each kernel; the full height is the largest change of the row, but at \
                  least 2 %",
             ),
         ]),
     }
 }
 
-/// Cost of the last point over another, in percent of that.
+/// Change from a point to the last point of a line, in percent.
 fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
     checked_percent_change(from.cost(line.ops), line.points.last()?.cost(line.ops))
 }
 
-/// Answer: where rows step, and which steps most; first within a series of kernels, then between
-/// series.
+/// Headline: how many rows step, and the largest step; first within a series of kernels, then
+/// between series.
 fn headline(history: &History) -> String {
     let long: Vec<&HistoryLine> =
         history.lines.iter().filter(|line| line.points.len() > 1).collect();
-    let whose = history.function.as_ref().map_or(String::new(), |name| format!("{name} in "));
+    let prefix = history.function.as_ref().map_or(String::new(), |name| format!("{name} in "));
     match (history.lines.as_slice(), long.as_slice()) {
         ([], _) => String::new(),
         (lines, []) => format!(
-            "{}: there is nothing to compare yet; --along names subjects to compare.",
+            "{}: a history needs at least two kernels; --along names the kernels.",
             match lines {
-                [one] => format!("{whose}{}: one kernel", one.row),
+                [one] => format!("{prefix}{}: one kernel", one.row),
                 several => format!("{}, each of one kernel", counted(several.len(), "line")),
             }
         ),
-        (_, [line]) => format!("{whose}{} over {}", line.row, answer(line)),
+        (_, [line]) => format!("{prefix}{} over {}", line.row, answer(line)),
         (lines, _) => {
-            let all = counted_as(lines.len(), "row", "rows");
+            let row_count = counted_as(lines.len(), "row", "rows");
             let within = largest_of_all(lines, false);
             let between = largest_of_all(lines, true);
             match between {
-                None => format!("{whose}{}", rows_that_step(&all, within)),
+                None => format!("{prefix}{}", rows_that_step(&row_count, within)),
                 Some(_) => format!(
                     "Within a series of kernels, {}. {}, {}.",
-                    rows_that_step(&all, within),
+                    rows_that_step(&row_count, within),
                     pairs_of_series(history),
-                    rows_that_step(&all, between)
+                    rows_that_step(&row_count, between)
                 ),
             }
         }
     }
 }
 
-/// Returns the number of lines that step, and the largest step of all.
+/// Returns the number of lines that step, and the largest step of these; `None` if no line steps.
 fn largest_of_all(lines: &[HistoryLine], is_between_series: bool) -> Option<(usize, CostStep<'_>)> {
     let steps = lines.iter().filter_map(|line| largest(line, is_between_series));
     let steps: Vec<CostStep<'_>> = steps.collect();
@@ -200,9 +200,9 @@ fn largest_of_all(lines: &[HistoryLine], is_between_series: bool) -> Option<(usi
     largest.map(|step| (count, step))
 }
 
-/// `12 of 62 rows step, most of all fstat: +1.22 % at 6.1.0-50 (do_statx +8.00)`.
-fn rows_that_step(all: &str, found: Option<(usize, CostStep<'_>)>) -> String {
-    match found {
+/// Formats `12 of 62 rows step, most of all fstat: +1.22 % at 6.1.0-50 (do_statx +8.00)`.
+fn rows_that_step(all: &str, count_and_largest: Option<(usize, CostStep<'_>)>) -> String {
+    match count_and_largest {
         None => format!("0 of {all} step"),
         Some((count, step)) => {
             let verb = if count == 1 { "steps" } else { "step" };
@@ -211,7 +211,7 @@ fn rows_that_step(all: &str, found: Option<(usize, CostStep<'_>)>) -> String {
     }
 }
 
-/// Names a pair of series: `From 6.1 to 6.12`, or `Between series` where there are several.
+/// Names a pair of series, `From 6.1 to 6.12`, or returns `Between series` for several pairs.
 fn pairs_of_series(history: &History) -> String {
     let mut pairs: Vec<[(u32, u32); 2]> = history
         .lines
@@ -228,18 +228,18 @@ fn pairs_of_series(history: &History) -> String {
     }
 }
 
-/// Answer of a line: `12 kernels: 3 steps, the largest +8.10 % at 6.1.0-50 (do_statx +8.00); +8.10
+/// Summary of a line: `12 kernels: 3 steps, the largest +8.10 % at 6.1.0-50 (do_statx +8.00); +8.10
 /// % from 6.1.0 to 6.12.5`.
 pub fn answer(line: &HistoryLine) -> String {
     let kernels = counted(line.points.len(), "kernel");
-    let found: Vec<CostStep<'_>> = steps(line).collect();
-    let largest = found.iter().max_by(|one, other| one.size().total_cmp(&other.size()));
-    let steps = match (found.len(), largest) {
+    let all_steps: Vec<CostStep<'_>> = steps(line).collect();
+    let largest = all_steps.iter().max_by(|one, other| one.size().total_cmp(&other.size()));
+    let steps = match (all_steps.len(), largest) {
         (1, Some(step)) => format!("1 step, {}", step.answer()),
         (count, Some(step)) => format!("{count} steps, the largest {}", step.answer()),
         (_, None) => match largest_detectable(line) {
             None => "no step".to_owned(),
-            Some(least) => format!("no step (would have seen {} %)", limit(least)),
+            Some(mde) => format!("no step (would have seen {} %)", limit(mde)),
         },
     };
     let (first, last) = (line.points.first(), line.points.last());
@@ -248,35 +248,37 @@ pub fn answer(line: &HistoryLine) -> String {
             None => "new".to_owned(),
             change => format!("{} %", percent(change)),
         };
-        let [first, last] = [first, last].map(|point| short(line, &point.kernel));
+        let [first, last] = [first, last].map(|point| short_name(line, &point.kernel));
         format!("; {change} from {first} to {last}")
     });
     format!("{kernels}: {steps}{}", change.unwrap_or_default())
 }
 
-/// Function and delta of each that carries a step: `do_statx 8 fput -1`.
+/// Lists the functions that carry a step, with their deltas: `do_statx 8 fput -1`.
 fn functions_text(point: &HistoryPoint) -> String {
-    let described = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
-    point.functions.iter().map(described).collect::<Vec<_>>().join(" ")
+    let function_text = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
+    point.functions.iter().map(function_text).collect::<Vec<_>>().join(" ")
 }
 
+/// Step of a row's cost at a kernel.
 #[derive(Clone, Copy)]
 pub struct CostStep<'a> {
     pub line: &'a HistoryLine,
     /// The kernel at which the cost steps.
     pub point: &'a HistoryPoint,
-    /// The kernel that it is compared with: the one before, or the anchor of a slow rise.
+    /// The kernel that `point` is compared with: the kernel before, or the anchor if small changes
+    /// add up.
     pub base: &'a HistoryPoint,
     /// `slower`, `faster` or `different work`.
     pub verdict: Verdict,
-    /// Change in percent of the base; absent where the base costs nothing.
+    /// Change in percent of the base; `None` if the cost of the base is 0.
     pub percent: Option<f64>,
-    /// The minimum detectable effect in percent; absent where it is not known.
+    /// The minimum detectable effect in percent; `None` if it is not known.
     pub detectable_percent: Option<f64>,
 }
 
 impl<'a> CostStep<'a> {
-    /// Returns the step at an index of a line, if there is one.
+    /// Returns the step at a point of a line; `None` if the cost does not step there.
     pub fn find(line: &'a HistoryLine, index: usize) -> Option<CostStep<'a>> {
         let point = line.points.get(index)?;
         let base = line.points.get(point.step_base(index)?)?;
@@ -295,12 +297,12 @@ impl<'a> CostStep<'a> {
         !self.point.functions.is_empty()
     }
 
-    /// Tells whether the two kernels are of different series, such as 6.1 and 6.12.
+    /// Tells whether the two kernels are from different series, such as 6.1 and 6.12.
     pub fn is_between_series(&self) -> bool {
         series(&self.base.kernel) != series(&self.point.kernel)
     }
 
-    /// Size in percent, without its sign; infinite where the base costs nothing.
+    /// Returns the size in percent, without its sign; infinite if the cost of the base is 0.
     pub fn size(&self) -> f64 {
         self.percent.map_or(f64::INFINITY, f64::abs)
     }
@@ -313,22 +315,23 @@ impl<'a> CostStep<'a> {
         }
     }
 
-    /// Names the functions that carry most, at most `most` of them: `do_statx +8.00, fput -1.00`.
-    pub fn carried_by(&self, most: usize) -> String {
-        let described = |carried: &StepFunction| {
+    /// Names at most `limit` functions that carry most: `do_statx +8.00, fput -1.00`.
+    pub fn carried_by(&self, limit: usize) -> String {
+        let function_text = |carried: &StepFunction| {
             format!("{} {}", carried.function, number::delta(carried.delta))
         };
-        let all: Vec<String> = self.point.functions.iter().take(most).map(described).collect();
-        all.join(", ")
+        let largest = self.point.functions.iter().take(limit);
+        largest.map(function_text).collect::<Vec<String>>().join(", ")
     }
 
-    /// Answer of a step: `+1.22 % at 6.1.0-50 (do_statx +8.00)`.
+    /// Describes the step: `+1.22 % at 6.1.0-50 (do_statx +8.00)`.
     pub fn answer(&self) -> String {
         let functions = match self.carried_by(2) {
             functions if functions.is_empty() => functions,
             functions => format!(" ({functions})"),
         };
-        format!("{} at {}{functions}", self.shown_percent(), short(self.line, &self.point.kernel))
+        let kernel = short_name(self.line, &self.point.kernel);
+        format!("{} at {kernel}{functions}", self.shown_percent())
     }
 }
 
@@ -337,65 +340,68 @@ pub fn steps(line: &HistoryLine) -> impl Iterator<Item = CostStep<'_>> {
     (1..line.points.len()).filter_map(|index| CostStep::find(line, index))
 }
 
-/// Returns the largest step of a line: of those between series, or of those within one.
+/// Returns the largest step of a line between two series, or within one series.
 pub fn largest(line: &HistoryLine, is_between_series: bool) -> Option<CostStep<'_>> {
     let wanted = steps(line).filter(|step| step.is_between_series() == is_between_series);
     wanted.max_by(|one, other| one.size().total_cmp(&other.size()))
 }
 
-/// Returns the largest MDE of the points of a line, in percent: a line without a step would have
-/// shown a larger one. `None` where no point has one.
+/// Returns the largest MDE of the points of a line, in percent; `None` if no point has an MDE. A
+/// line without steps would have shown any larger change.
 pub fn largest_detectable(line: &HistoryLine) -> Option<f64> {
     let before = line.points.iter().filter_map(|point| point.previous_difference.as_ref());
     before.filter_map(|before| before.detectable_percent).max_by(f64::total_cmp)
 }
 
-/// Lines by row and kernels, the largest step within a series first.
+/// Groups the lines by row and lineage. The group with the largest step within a series comes
+/// first.
 pub fn by_size(history: &History) -> Vec<&[HistoryLine]> {
     let size = |line: &HistoryLine, between| largest(line, between).map_or(0.0, |step| step.size());
     let key = |lines: &[HistoryLine]| {
-        let most = |between| lines.iter().map(|line| size(line, between)).fold(0.0, f64::max);
-        [most(false), most(true)]
+        let largest = |between| lines.iter().map(|line| size(line, between)).fold(0.0, f64::max);
+        [largest(false), largest(true)]
     };
-    let mut all: Vec<([f64; 2], &[HistoryLine])> =
+    let mut groups: Vec<([f64; 2], &[HistoryLine])> =
         lineages(&history.lines).map(|lines| (key(lines), lines)).collect();
-    // Stable: rows with steps of one size stay in the order of their names.
-    all.sort_by(|(one, _), (other, _)| {
+    // A stable sort: rows with steps of the same size stay in the order of their names.
+    groups.sort_by(|(one, _), (other, _)| {
         other[0].total_cmp(&one[0]).then(other[1].total_cmp(&one[1]))
     });
-    all.into_iter().map(|(_, lines)| lines).collect()
+    groups.into_iter().map(|(_, lines)| lines).collect()
 }
 
-/// Groups the lines of a row about the same kernels, which were measured in different ways.
+/// Groups the lines of one row over the same kernels. Lines of a group were measured in different
+/// ways.
 pub fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
     lines.chunk_by(|one, other| one.row == other.row && one.lineage == other.lineage)
 }
 
-/// Parses the series of a kernel's name: 6 and 12 of `6.12.57+deb12-cloud-amd64` and of
-/// `v6.12-rc1`; `None` where the name begins with no version.
+/// Parses the series of a kernel's name: 6 and 12 for `6.12.57+deb12-cloud-amd64` and for
+/// `v6.12-rc1`; `None` if the name does not begin with a version.
 pub fn series(kernel: &str) -> Option<(u32, u32)> {
     let version = kernel.strip_prefix('v').unwrap_or(kernel);
     let mut numbers = version.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-pub fn short<'a>(line: &HistoryLine, kernel: &'a str) -> &'a str {
+/// Returns the name of a kernel without the flavour that all kernels of the line have.
+pub fn short_name<'a>(line: &HistoryLine, kernel: &'a str) -> &'a str {
     let flavour = line.lineage.split(' ').next().unwrap_or_default();
-    let without = kernel.strip_suffix(flavour).and_then(|name| name.strip_suffix('-'));
-    without.filter(|_| !flavour.is_empty()).unwrap_or(kernel)
+    let short = kernel.strip_suffix(flavour).and_then(|name| name.strip_suffix('-'));
+    short.filter(|_| !flavour.is_empty()).unwrap_or(kernel)
 }
 
 pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
     let mut kernels: Vec<(usize, String)> = lines
         .iter()
         .flat_map(|line| {
-            let name = |point: &HistoryPoint| short(line, &point.kernel).to_owned();
+            let name = |point: &HistoryPoint| short_name(line, &point.kernel).to_owned();
             line.points.iter().map(move |point| (point.position, name(point)))
         })
         .collect();
     kernels.sort();
     kernels.dedup_by_key(|(place, _)| *place);
-    let place = |wanted: usize| {
+    let kernel_index = |wanted: usize| {
         kernels.binary_search_by_key(&wanted, |(place, _)| *place).unwrap_or_default()
     };
     let level = |line: &HistoryLine| KernelLevel {
@@ -406,7 +412,7 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
             .map(|(index, point)| {
                 let step = CostStep::find(line, index);
                 KernelPoint {
-                    place: place(point.position),
+                    kernel: kernel_index(point.position),
                     cost: point.cost(line.ops),
                     step: step.map(|step| step.verdict),
                     label: step.map(|step| step_label(&step)).unwrap_or_default(),
@@ -418,11 +424,14 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
     let levels = lines.iter().map(level).collect();
     let breaks = match lines.len() {
         1 => "",
-        _ => " Where a line ends, another QEMU, guest or machine begins: the lines do not compare.",
+        _ => {
+            " Separate lines were measured with another QEMU, guest or machine and are not \
+             comparable."
+        }
     };
     Section::Picture {
         title: format!("{} over kernels", lines[0].row),
-        picture: Picture::Levels(Levels {
+        picture: Picture::Levels(KernelLevels {
             unit: metric(&history.metric).map_or("", |metric| metric.unit),
             levels,
             kernels: kernels.into_iter().map(|(_, kernel)| kernel).collect(),
@@ -433,18 +442,19 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
 
 /// Label of a step: `6.1.0-50 +1.22 %`.
 fn step_label(step: &CostStep<'_>) -> String {
-    format!("{} {}", short(step.line, &step.point.kernel), step.shown_percent())
+    format!("{} {}", short_name(step.line, &step.point.kernel), step.shown_percent())
 }
 
-/// Text over a point: `6.1.0-50: 330.03, +0.31 % to the kernel before, MDE 0.10 %; do_statx +8.00`.
+/// Text that a page shows at a point: `6.1.0-50: 330.03, +0.31 % to the kernel before, MDE 0.10 %;
+/// do_statx +8.00`.
 fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'_>>) -> String {
     let cost = number::count(point.cost(line.ops));
-    let mut text = format!("{}: {cost}", short(line, &point.kernel));
+    let mut text = format!("{}: {cost}", short_name(line, &point.kernel));
     if let Some(PreviousDifference { percent, detectable_percent, .. }) = &point.previous_difference
     {
         text += &format!(", {} % to the kernel before", number::percent(*percent));
-        if let Some(least) = detectable_percent {
-            text += &format!(", MDE {} %", number::limit(*least));
+        if let Some(mde) = detectable_percent {
+            text += &format!(", MDE {} %", number::limit(*mde));
         }
     }
     match step.map(|step| step.carried_by(2)).filter(|functions| !functions.is_empty()) {
@@ -453,65 +463,63 @@ fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'
     }
 }
 
-/// Bars from the least cost of a line to its largest.
+/// Bars of a sparkline, from the smallest cost of a line to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Change in percent of the least cost that has full height, where no larger one is there: the
-/// noise of layouts would fill the whole height otherwise.
-const FULL_PERCENT: f64 = 2.0;
+/// Minimum change with full height, in percent of the smallest cost. With a smaller one, the noise
+/// of the layouts would fill the height.
+const MIN_FULL_HEIGHT_PERCENT: f64 = 2.0;
 
-/// Number of bars that a table has room for: of a longer line the newest.
-const MOST: usize = 20;
+/// Maximum number of bars. A longer line shows the newest points.
+const MAX_BARS: usize = 20;
 
-/// Draws a bar for each point, from the least cost of the line up.
+/// Draws a bar for each point. The height is the cost above the smallest cost of the line.
 pub fn sparkline(line: &HistoryLine) -> String {
-    let costs: Vec<f64> = shown(line).map(|index| line.points[index].cost(line.ops)).collect();
-    let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let full = (most - least).max(least * FULL_PERCENT / 100.0);
+    let first = line.points.len().saturating_sub(MAX_BARS);
+    let costs: Vec<f64> = line.points[first..].iter().map(|point| point.cost(line.ops)).collect();
+    let min = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let full_height = (max - min).max(min * MIN_FULL_HEIGHT_PERCENT / 100.0);
     let bar = |cost: &f64| {
-        let share = if full > 0.0 { (cost - least) / full } else { 0.0 };
+        let share = if full_height > 0.0 { (cost - min) / full_height } else { 0.0 };
         BARS[(share * (BARS.len() - 1) as f64).round() as usize]
     };
-    let begins = if line.points.len() > MOST { "…" } else { "" };
-    begins.chars().chain(costs.iter().map(bar)).collect()
+    let prefix = if first > 0 { "…" } else { "" };
+    prefix.chars().chain(costs.iter().map(bar)).collect()
 }
 
-fn shown(line: &HistoryLine) -> impl Iterator<Item = usize> + '_ {
-    line.points.len().saturating_sub(MOST)..line.points.len()
-}
-
-/// Table of where each line steps most, by how much and in which functions; the largest step first.
+/// Table of the largest step of each line, and the functions that carry it; the largest step first.
 pub fn overview(history: &History) -> Table {
     let groups = by_size(history);
     let lines: Vec<OverviewLine<'_>> =
         groups.iter().copied().flatten().map(OverviewLine::new).collect();
     let has_series = lines.iter().any(|line| line.between.is_some());
     let has_functions = history.lines.iter().flat_map(steps).any(|step| step.has_functions());
-    let at_head = if has_series { "largest step\nin a series" } else { "largest step\nat" };
+    let kernel_head = if has_series { "largest step\nin a series" } else { "largest step\nat" };
     let percent = |step: Option<CostStep<'_>>| step.map(|step| number::percent(step.percent));
     let mut columns = Columns::new(&lines);
     columns.row("workload", |row| &row.line.row);
-    columns.words("of", |row| &row.line.lineage).only_if(common_lineage(history).is_none());
-    columns.name(at_head, OverviewLine::largest_at);
+    columns.words("of", |row| &row.line.lineage).keep_if(common_lineage(history).is_none());
+    columns.name(kernel_head, OverviewLine::kernel_of_step);
     columns.number("step\n%", |row| percent(row.within));
     columns.number("MDE\n%", |row| row.detectable.map(number::limit));
-    let carried = columns.name("carried most by", |row| row.shown().map(|step| step.carried_by(1)));
-    carried.away(4).only_if(has_functions);
-    columns.number("between\nseries %", |row| percent(row.between)).only_if(has_series);
-    columns.number("steps", |row| row.steps).away(2).extra();
-    columns.name("cost over kernels", |row| sparkline(row.line)).away(1).extra();
+    let carried =
+        columns.name("carried most by", |row| row.largest_step().map(|step| step.carried_by(1)));
+    carried.drop_order(4).keep_if(has_functions);
+    columns.number("between\nseries %", |row| percent(row.between)).keep_if(has_series);
+    columns.number("steps", |row| row.steps).drop_order(2).wide_only();
+    columns.name("cost over kernels", |row| sparkline(row.line)).drop_order(1).wide_only();
     let from_to_head = format!("first → last\n{}", words::unit(&history.metric));
-    columns.number(&from_to_head, |row| from_to(row.line)).away(0).extra();
-    columns.verdict(OverviewLine::verdict).away(3);
+    columns.number(&from_to_head, |row| from_to(row.line)).drop_order(0).wide_only();
+    columns.verdict(OverviewLine::verdict).drop_order(3);
     let mut table = columns.table();
-    let leads =
+    let details =
         groups.iter().enumerate().flat_map(|(group, lines)| lines.iter().map(move |_| group));
-    table.lines.iter_mut().zip(leads).for_each(|(line, group)| line.leads_to = Some(group));
+    table.lines.iter_mut().zip(details).for_each(|(line, group)| line.linked_detail = Some(group));
     table
 }
 
-/// Line of the overview, with its largest steps within a series and between two.
+/// Line of the overview, with its largest step within a series and its largest between two series.
 #[derive(Clone, Copy)]
 struct OverviewLine<'a> {
     line: &'a HistoryLine,
@@ -531,21 +539,23 @@ impl<'a> OverviewLine<'a> {
         OverviewLine { line, within, between, detectable, steps: steps(line).count() }
     }
 
-    fn shown(self) -> Option<CostStep<'a>> {
+    fn largest_step(self) -> Option<CostStep<'a>> {
         self.within.or(self.between)
     }
 
-    fn largest_at(self) -> &'a str {
+    /// Names the kernel of the largest step within a series; `none` without such a step.
+    fn kernel_of_step(self) -> &'a str {
         match self.within {
-            Some(step) => short(self.line, &step.point.kernel),
+            Some(step) => short_name(self.line, &step.point.kernel),
             None if self.line.points.len() > 1 => "none",
             None => "",
         }
     }
 
-    /// Verdict of the largest step; `no detected change` without a step, and empty of one kernel.
+    /// Returns the verdict of the largest step; `no detected change` without a step; an empty cell
+    /// for a single kernel.
     fn verdict(self) -> Cell {
-        match self.shown() {
+        match self.largest_step() {
             Some(step) => step.verdict.into(),
             None if self.line.points.len() > 1 => Verdict::NoDetectedChange.into(),
             None => Cell::default(),
@@ -553,16 +563,16 @@ impl<'a> OverviewLine<'a> {
     }
 }
 
-/// Table of how many rows step at each kernel, and which steps most.
+/// Table of the number of rows that step at each kernel, and of the largest step there.
 pub fn kernels_table(history: &History) -> Table {
-    let mut all: Vec<CostStep<'_>> = history.lines.iter().flat_map(steps).collect();
+    let mut all_steps: Vec<CostStep<'_>> = history.lines.iter().flat_map(steps).collect();
     fn key<'a>(step: &CostStep<'a>) -> (&'a str, usize) {
         (&step.line.lineage, step.point.position)
     }
-    all.sort_by_key(key);
-    let kernels = all.chunk_by(|one, other| key(one) == key(other)).map(|steps| {
-        let most = steps.iter().max_by(|one, other| one.size().total_cmp(&other.size()));
-        (steps, most.unwrap_or(&steps[0]))
+    all_steps.sort_by_key(key);
+    let kernels = all_steps.chunk_by(|one, other| key(one) == key(other)).map(|steps| {
+        let largest = steps.iter().max_by(|one, other| one.size().total_cmp(&other.size()));
+        (steps, largest.unwrap_or(&steps[0]))
     });
     let kernels: Vec<(&[CostStep<'_>], &CostStep<'_>)> = kernels.collect();
     let count = |verdict| {
@@ -571,17 +581,17 @@ pub fn kernels_table(history: &History) -> Table {
         }
     };
     let mut columns = Columns::new(&kernels);
-    columns.name("kernel", |(_, most)| &most.point.kernel);
-    columns.number("rows\nslower", count(Verdict::Slower)).away(1);
-    columns.number("rows\nfaster", count(Verdict::Faster)).away(1);
-    columns.row("largest step", |(_, most)| &most.line.row).wraps();
-    columns.number("step\n%", |(_, most)| number::percent(most.percent));
-    let carried = columns.name("carried most by", |(_, most)| most.carried_by(1));
-    carried.away(0).only_if(all.iter().any(CostStep::has_functions));
+    columns.name("kernel", |(_, largest)| &largest.point.kernel);
+    columns.number("rows\nslower", count(Verdict::Slower)).drop_order(1);
+    columns.number("rows\nfaster", count(Verdict::Faster)).drop_order(1);
+    columns.row("largest step", |(_, largest)| &largest.line.row).wrap_last();
+    columns.number("step\n%", |(_, largest)| number::percent(largest.percent));
+    let carried = columns.name("carried most by", |(_, largest)| largest.carried_by(1));
+    carried.drop_order(0).keep_if(all_steps.iter().any(CostStep::has_functions));
     columns.table()
 }
 
-/// Returns the lineage of all lines, if it is one.
+/// Returns the lineage that all lines share; `None` if lineages differ.
 pub fn common_lineage(history: &History) -> Option<&str> {
     let first = history.lines.first()?.lineage.as_str();
     history.lines.iter().all(|line| line.lineage == first).then_some(first)
@@ -596,7 +606,7 @@ fn from_to(line: &HistoryLine) -> String {
     }
 }
 
-/// Table of the points of a line: cost, distance from the kernel before and from the anchor.
+/// Table of the points of a line: cost, and change to the kernel before and to the anchor.
 fn points_table(history: &History, line: &HistoryLine) -> Table {
     let points = line.points.iter().enumerate();
     let points: Vec<(&HistoryPoint, Option<CostStep<'_>>)> =
@@ -606,26 +616,26 @@ fn points_table(history: &History, line: &HistoryLine) -> Table {
     let has_functions = line.points.iter().any(|point| !point.functions.is_empty());
     let mut columns = Columns::new(&points);
     columns.name("kernel", |(point, _)| &point.kernel);
-    columns.words("tags", |(point, _)| point.tags.join(", ")).away(3).only_if(has_tags);
+    columns.words("tags", |(point, _)| point.tags.join(", ")).drop_order(3).keep_if(has_tags);
     columns.number(cost.trim_end(), |(point, _)| number::count(point.cost(line.ops)));
     columns.number("delta %", |(point, _)| {
         point.previous_difference.as_ref().map(|before| number::percent(before.percent))
     });
     let detectable = |point: &HistoryPoint| point.previous_difference.as_ref()?.detectable_percent;
-    columns.number("MDE\n%", |(point, _)| detectable(point).map(number::limit)).away(4);
+    columns.number("MDE\n%", |(point, _)| detectable(point).map(number::limit)).drop_order(4);
     let percent =
         |point: &HistoryPoint| Some(number::percent(point.anchor_difference.as_ref()?.percent));
-    columns.number("to the\nanchor %", |(point, _)| percent(point)).away(1).extra();
+    columns.number("to the\nanchor %", |(point, _)| percent(point)).drop_order(1).wide_only();
     let anchor = |point: &HistoryPoint| line.points.get(point.anchor_difference.as_ref()?.anchor);
-    let anchor = |point| anchor(point).map(|anchor| short(line, &anchor.kernel));
-    columns.name("anchor", |(point, _)| anchor(point)).away(0).extra();
+    let anchor = |point| anchor(point).map(|anchor| short_name(line, &anchor.kernel));
+    columns.name("anchor", |(point, _)| anchor(point)).drop_order(0).wide_only();
     let carried = columns.name("carried most by", |(_, step)| step.map(|step| step.carried_by(1)));
-    carried.away(2).extra().only_if(has_functions);
+    carried.drop_order(2).wide_only().keep_if(has_functions);
     columns.verdict(|(point, _)| point.anchor_difference.as_ref().map(|against| against.verdict));
     columns.table()
 }
 
-/// Details of lines about the same kernels; with their points if no table has those yet.
+/// Details of the lines of a group; with their points, unless the page shows these already.
 fn line_detail(history: &History, lines: &[HistoryLine], has_points: bool) -> RowDetail {
     let mut sections = Vec::new();
     if has_points {
@@ -645,10 +655,10 @@ fn line_detail(history: &History, lines: &[HistoryLine], has_points: bool) -> Ro
     }
 }
 
-/// Section of the points of a line, below its name.
+/// Section with the table of the points of a line.
 pub fn line_points(history: &History, line: &HistoryLine) -> Section {
     let note = format!("Measured with {}.", line.measured);
-    points_table(history, line).noted(format!("{}:", line_name(line)), note)
+    points_table(history, line).with_note(format!("{}:", line_name(line)), note)
 }
 
 fn line_name(line: &HistoryLine) -> String {
@@ -656,7 +666,8 @@ fn line_name(line: &HistoryLine) -> String {
     format!("{}{lineage}{}", line.row, line.lineage)
 }
 
-/// Command that shows all functions of a step: from packages, else from the store.
+/// Command that shows all functions of a step. It compares the kernels' packages again; without
+/// packages it reads the store.
 pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     let words =
         HistorySteps::new(step.line, history.threshold_percent).again(step.base, step.point);
@@ -666,7 +677,7 @@ pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
             .map(str::to_owned)
             .to_vec(),
     };
-    let [from, to] = [step.base, step.point].map(|point| short(step.line, &point.kernel));
+    let [from, to] = [step.base, step.point].map(|point| short_name(step.line, &point.kernel));
     let functions = match step.carried_by(5) {
         functions if functions.is_empty() => functions,
         functions => format!(", carried most by {functions}"),
@@ -680,7 +691,8 @@ pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     }
 }
 
-/// Folded commands, one for each kernel but the first: it counts that kernel and the one before it.
+/// Folded table of commands, one for each kernel except the first. A command compares the kernel
+/// with the kernel before.
 fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     let mut steps = HistorySteps::new(line, history.threshold_percent);
     let pairs = line.points.windows(2);
@@ -688,15 +700,15 @@ fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
         let command = steps.shell_line(&pair[0], &pair[1])?;
         Some(Line::new([pair[1].kernel.clone(), command]))
     });
-    let columns = [("kernel", Kind::Name), ("command", Kind::Name)];
-    let table = Table::new(columns).with(lines);
-    let shown = shell_line(ktax_plan::history_again(history, line));
+    let columns = [("kernel", ColumnKind::Name), ("command", ColumnKind::Name)];
+    let table = Table::new(columns).with_lines(lines);
+    let history_command = shell_line(ktax_plan::history_again(history, line));
     let note = format!(
-        "Each command compares a kernel with the one before it, from packages of Debian. After all \
-         of them, `{shown}` prints these numbers from the store."
+        "Each command compares a kernel with the kernel before, from packages of Debian. After all \
+         of these commands, `{history_command}` prints these numbers from the store."
     );
     let summary = "Commands that count each kernel again".to_owned();
-    Section::Folded { summary, sections: vec![table.noted("", note)] }
+    Section::Folded { summary, sections: vec![table.with_note("", note)] }
 }
 
 #[cfg(test)]
@@ -707,7 +719,7 @@ mod tests {
 
     #[test]
     fn a_series_is_the_first_two_numbers() {
-        for (kernel, found) in [
+        for (kernel, expected) in [
             ("6.1.0-50-cloud-amd64", Some((6, 1))),
             ("6.12.57+deb12-cloud-amd64", Some((6, 12))),
             ("v6.12-rc1", Some((6, 12))),
@@ -715,7 +727,7 @@ mod tests {
             ("7", None),
             ("99999999999.1", None),
         ] {
-            assert_eq!(series(kernel), found, "{kernel}");
+            assert_eq!(series(kernel), expected, "{kernel}");
         }
     }
 
@@ -744,16 +756,16 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_lowest_and_the_most_highest() {
+    fn bars_grow_with_the_cost() {
         assert_eq!(sparkline(&line(&[10, 10, 17, 24])), "▁▁▅█");
         assert_eq!(sparkline(&line(&[5, 5])), "▁▁");
-        // A wiggle of 0.1 % is flat, and a step of 2 % has full height.
+        // A change of 0.1 % is flat, and a change of 2 % has the full height.
         assert_eq!(sparkline(&line(&[10_000, 10_010, 10_000])), "▁▁▁");
         assert_eq!(sparkline(&line(&[10_000, 10_200, 10_010])), "▁█▁");
         assert_eq!(sparkline(&line(&[])), "");
         let long: Vec<u64> = (0..100).collect();
-        let drawn = sparkline(&line(&long));
-        assert!(drawn.starts_with("…▁") && drawn.ends_with('█'));
-        assert_eq!(drawn.chars().count(), MOST + 1);
+        let bars = sparkline(&line(&long));
+        assert!(bars.starts_with("…▁") && bars.ends_with('█'));
+        assert_eq!(bars.chars().count(), MAX_BARS + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Several additions to one base, ranked by what they cost, as a report.
+//! Report of a ledger: several additions to one base, ranked by their costs.
 
 mod tables;
 
@@ -20,8 +20,10 @@ impl Report for LedgerTable {
             LedgerMethod::Counts { .. } => tables::counts_section,
             LedgerMethod::Guests(_) => tables::guests_section,
         };
-        let already_on =
-            self.already_on.iter().map(|one| format!("{}: {}", one.addition, one.text()));
+        let already_on = self
+            .already_on
+            .iter()
+            .map(|addition| format!("{}: {}", addition.addition, addition.text()));
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
         let matrix = Some(tables::matrix(self)).filter(|matrix| !matrix.is_empty());
         let mut sections: Vec<Section> = matrix.into_iter().collect();
@@ -63,7 +65,7 @@ impl Report for LedgerTable {
         };
         let last = records.header.len() - 1;
         for (name, why) in &self.not_built {
-            let mut line = vec![Value::Nothing; last + 1];
+            let mut line = vec![Value::Empty; last + 1];
             (line[1], line[last]) = (name.into(), format!("not built: {why}").into());
             records.lines.push(line);
         }
@@ -79,19 +81,19 @@ fn next_step(ledger: &LedgerTable) -> Option<String> {
     let mut entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.combination));
     entries
         .any(|entry| entry.verdict == Verdict::Failed)
-        .then(|| "`ktax report DIR/ADDED` says why something failed.".to_owned())
+        .then(|| "To see why a row failed, run `ktax report DIR/ADDED`.".to_owned())
 }
 
 fn sides(method: &LedgerMethod) -> Vec<SideLine> {
     match method {
-        LedgerMethod::Counts { base: (what, beside), .. } => {
-            vec![SideLine { side: "base", what: what.clone(), beside: beside.clone() }]
+        LedgerMethod::Counts { base: (name, settings), .. } => {
+            vec![SideLine { side: "base", name: name.clone(), settings: settings.clone() }]
         }
         LedgerMethod::Guests(plan) => guests::sides(plan),
     }
 }
 
-/// Returns each warning once, with the additions that have it.
+/// Merges equal warnings. The fact begins with the names of the additions that have the warning.
 fn warnings(all: &[(String, Warning)]) -> Vec<Warning> {
     let mut grouped: Vec<(Vec<&str>, &Warning)> = Vec::new();
     for (name, warning) in all {
@@ -107,22 +109,24 @@ fn warnings(all: &[(String, Warning)]) -> Vec<Warning> {
     grouped.into_iter().map(merged).collect()
 }
 
-const ALONE: &str = "Each addition is added to the base alone.";
+const ONE_BY_ONE: &str = "Each addition is added to the base without the others.";
 
-/// Legend of the words in these sections.
+/// Legend of the terms that occur in these sections.
 fn legend(ledger: &LedgerTable, sections: &[Section]) -> Legend {
     let method_legend = match &ledger.method {
         LedgerMethod::Counts { .. } => counts_legend(tables::estimated_machine(ledger), sections),
         LedgerMethod::Guests(_) => guests_legend(sections),
     };
     let verdicts = ledger.threshold_percent.and_then(words::verdicts);
-    let mut legend =
-        method_legend.with(words::detectable(ledger.layouts)).with(verdicts).with([words::BY_REP]);
+    let mut legend = method_legend
+        .with_terms(words::detectable(ledger.layouts))
+        .with_terms(verdicts)
+        .with_terms([words::BY_REP]);
     legend.terms.retain(|(term, _)| sections.iter().any(|section| section_has(section, term)));
     legend
 }
 
-/// Tells whether a word is the title of a table or the head of a column, or stands in a cell.
+/// Tells whether a term is the title of a table, the head of a column, or in a cell.
 fn section_has(section: &Section, term: &str) -> bool {
     let Section::Table { title, table, .. } = section else { return false };
     let mut cells = table.lines.iter().flat_map(|line| &line.cells);
@@ -138,79 +142,79 @@ fn has_cell(section: &Section, is_wanted: fn(&str) -> bool) -> bool {
 
 fn counts_legend(machine: Option<&Estimate>, sections: &[Section]) -> Legend {
     let cycles = machine.map(|estimate| cycles_meaning(estimate, sections)).unwrap_or_default();
-    let is_above = sections.iter().any(|section| section_has(section, tables::CYCLES_TITLE));
-    let in_row = match is_above {
-        true => "the estimated cycles % of this row, also where no count changed".to_owned(),
+    let has_matrix = sections.iter().any(|section| section_has(section, tables::CYCLES_TITLE));
+    let in_row = match has_matrix {
+        true => "the estimated cycles % of this row, even if no count changed".to_owned(),
         false => cycles.clone(),
     };
     Legend::new([
-        "delta: instructions per operation in process context beyond those of the base, counted \
-         exactly; they are not time.",
-        ALONE,
+        "delta: instructions per operation in process context, minus the base's, counted exactly; \
+         they are not time.",
+        ONE_BY_ONE,
     ])
-    .with([
-        (tables::CYCLES_TITLE, format!("{cycles}; - where no count changed")),
+    .with_terms([
+        (tables::CYCLES_TITLE, format!("{cycles}; -: no count changed")),
         ("cycles %", in_row),
         (
             tables::INSTRUCTIONS_TITLE,
-            "instructions beyond those of the base, in percent of them, without what REP \
-             iterations and costly instructions take; - where no count changed"
+            "delta of the instructions in percent of the base, without the cost of REP iterations \
+             and costly instructions; -: no count changed"
                 .to_owned(),
         ),
         ("delta %", "delta in percent of the base's instructions".to_owned()),
         (
             "REP",
-            "iterations of string instructions per operation beyond those of the base; one is no \
-             instruction"
+            "iterations of string instructions per operation, minus the base's; an iteration is \
+             not an instruction"
                 .to_owned(),
         ),
     ])
 }
 
-/// Meaning of the cycles, with the machine and the marks that occur.
+/// Meaning of the column of cycles, with the machine and the marks that occur in its cells.
 fn cycles_meaning(estimate: &Estimate, sections: &[Section]) -> String {
     let Estimate { cpu, machine, .. } = estimate;
     let mut text = format!(
-        "{CYCLES} beyond those of the base, in percent of them: estimated for {cpu} (machine \
-         {machine}), not measured; no verdict rests on it"
+        "delta of {CYCLES} in percent of the base: estimated for {cpu} (machine {machine}), not \
+         measured; no verdict rests on it"
     );
-    let has =
+    let has_mark =
         |is_marked: fn(&str) -> bool| sections.iter().any(|section| has_cell(section, is_marked));
-    if has(|text| text.starts_with(tables::AT_LEAST)) {
-        text += "; ≥ where costly instructions that were not timed there come on top";
+    if has_mark(|text| text.starts_with(tables::AT_LEAST)) {
+        text += "; ≥: plus costly instructions that were not timed on that machine";
     }
-    if has(|text| text.starts_with(tables::AT_MOST)) {
-        text += "; ≤ where costly instructions that were not timed there are saved";
+    if has_mark(|text| text.starts_with(tables::AT_MOST)) {
+        text += "; ≤: minus costly instructions that were not timed on that machine";
     }
-    if has(|text| text.ends_with(tables::LEFT_OUT)) {
-        text += "; * where some come on top and others are saved";
+    if has_mark(|text| text.ends_with(tables::LEFT_OUT)) {
+        text += "; *: plus and minus such instructions";
     }
     text
 }
 
 fn guests_legend(sections: &[Section]) -> Legend {
-    const TIME: &str = "time beyond that of the base, in percent of it";
+    const TIME: &str = "delta of the time in percent of the base";
     let delta = match sections.iter().any(|section| section_has(section, tables::TIME_TITLE)) {
-        true => "the same, whatever the verdict",
+        true => "delta of the time in percent of the base, for any verdict",
         false => TIME,
     };
     Legend::new([
-        "The time is that of all vCPUs, in the guest and out of it. 1 µs is 1 000 instructions of \
+        "The time is of all vCPUs, in the guest and out of it. 1 µs is 1 000 instructions of \
          the host's one CPU: the host counts instructions, not time.",
-        ALONE,
+        ONE_BY_ONE,
     ])
-    .with([
-        (tables::TIME_TITLE, format!("{TIME}; - where nothing is slower or faster")),
+    .with_terms([
+        (tables::TIME_TITLE, format!("{TIME}; -: neither slower nor faster")),
         ("delta %", delta.to_owned()),
         (
             "exits",
-            "how many more than in the base, in the layout with the median delta; then by reason"
+            "count of exits minus the base's, in the layout with the median delta; then by reason"
                 .to_owned(),
         ),
     ])
 }
 
-/// Costs of an addition to a row. All additions together have interactions.
+/// Line of the records: costs of an addition in a row, or of all additions together.
 #[derive(Clone, Copy)]
 pub struct RecordLine<'a> {
     pub row: &'a LedgerRow,
@@ -226,8 +230,8 @@ fn record_lines(row: &LedgerRow) -> impl Iterator<Item = RecordLine<'_>> {
         costs: tables::measured_costs(entry),
         is_together,
     };
-    let alone = row.entries.iter().map(move |entry| line(entry, false));
-    alone.chain(row.combination.iter().map(move |entry| line(entry, true)))
+    let one_by_one = row.entries.iter().map(move |entry| line(entry, false));
+    one_by_one.chain(row.combination.iter().map(move |entry| line(entry, true)))
 }
 
 impl<'a> RecordLine<'a> {
@@ -235,12 +239,14 @@ impl<'a> RecordLine<'a> {
         self.costs?.metric(metric)
     }
 
-    /// Value of an interaction beyond the sum, if that is more than noise.
+    /// Returns by how much the cost of all additions together differs from the sum of their costs;
+    /// `None` if the difference is not above the noise.
     pub fn interaction(&self, metric: &str) -> Option<f64> {
-        let mut changes = self.row.interactions.iter().filter(|_| self.is_together);
-        let found =
-            changes.find(|change| change.metric == metric && change.excess.verdict.is_change());
-        found.map(|change| change.excess.delta)
+        let mut interactions = self.row.interactions.iter().filter(|_| self.is_together);
+        let interaction = interactions.find(|interaction| {
+            interaction.metric == metric && interaction.excess.verdict.is_change()
+        });
+        interaction.map(|interaction| interaction.excess.delta)
     }
 }
 
@@ -281,61 +287,65 @@ fn counts_records(lines: &[RecordLine<'_>]) -> Records {
     });
     fields.add("interaction", |line| line.interaction(METRICS[0].name));
     fields.add("rep_interaction", |line| line.interaction(words::REP));
-    fields.add("why", |_| Value::Nothing);
+    fields.add("why", |_| Value::Empty);
     fields.records()
 }
 
 /// Lists deltas: `cr3-write:+2 verw:+1`.
-fn deltas_text<'a>(each: impl Iterator<Item = (&'a str, &'a f64)>) -> String {
-    each.map(|(kind, delta)| format!("{kind}:{delta:+}")).collect::<Vec<_>>().join(" ")
+fn deltas_text<'a>(deltas: impl Iterator<Item = (&'a str, &'a f64)>) -> String {
+    deltas.map(|(kind, delta)| format!("{kind}:{delta:+}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Sentences before any table: who costs most and where, who costs nothing, what all cost together,
-/// and whether that is the sum.
+/// Headline: the addition that costs most and in which row, additions without a detected change,
+/// the cost of all additions together, and whether it is the sum of their costs.
 pub fn headline(ledger: &LedgerTable) -> Vec<String> {
     let names = tables::additions(ledger);
     let any = |name: &str, is_wanted: fn(&LedgerCosts) -> bool| {
         entries(ledger, name).any(|(_, entry)| entry.costs.as_ref().is_some_and(is_wanted))
     };
     let slower: Vec<&str> = names.iter().copied().filter(|name| any(name, is_slower)).collect();
-    let mut found = who_is_slower(ledger, slower.len(), names.len());
-    // Without verdicts the figures still have an order.
-    let dearest_of = match ledger.layouts < MIN_LAYOUTS {
+    let mut sentences = slower_sentence(ledger, slower.len(), names.len());
+    // With too few layouts for verdicts, the additions are still ranked.
+    let most_expensive = match ledger.layouts < MIN_LAYOUTS {
         true => names.first(),
         false => slower.first(),
     };
     let unit = RankUnit::new(ledger);
     if let Some((name, (row, costs))) =
-        dearest_of.and_then(|name| Some((name, largest_cost(entries(ledger, name))?)))
+        most_expensive.and_then(|name| Some((name, largest_cost(entries(ledger, name))?)))
     {
         if costs.rank() > Some(0.0) {
-            found += &format!(" {name} costs most: {}.", unit.cost(costs, row, true));
+            sentences += &format!(" {name} costs most: {}.", unit.cost(costs, row, true));
         }
     }
-    found.extend(saves_most(ledger, &names, &unit));
-    found.extend(left_out(ledger, &names));
+    sentences.extend(largest_saving_sentence(ledger, &names, &unit));
+    sentences.extend(left_out_sentences(ledger, &names));
     let is_free = |name: &&str| {
         !any(name, is_change) && entries(ledger, name).all(|(_, entry)| is_judged(entry))
     };
     let free: Vec<&str> = names.iter().copied().filter(is_free).collect();
     if !free.is_empty() {
-        found += &format!(" No change was detected with {}.", free.join(", "));
+        sentences += &format!(" No change was detected with {}.", free.join(", "));
     }
-    let is_lost = |name: &&str| {
-        let lost =
+    let has_failed_row = |name: &&str| {
+        let has_failed =
             |entry: &LedgerEntry| matches!(entry.verdict, Verdict::Failed | Verdict::DifferentWork);
-        entries(ledger, name).any(|(_, entry)| lost(entry))
+        entries(ledger, name).any(|(_, entry)| has_failed(entry))
     };
-    let lost: Vec<&str> = names.iter().copied().filter(is_lost).collect();
-    if !lost.is_empty() {
-        found += &format!(" Not measured in every row: {}.", lost.join(", "));
+    let incomplete: Vec<&str> = names.iter().copied().filter(has_failed_row).collect();
+    if !incomplete.is_empty() {
+        sentences += &format!(" Not measured in every row: {}.", incomplete.join(", "));
     }
-    [found].into_iter().chain(together(ledger)).collect()
+    [sentences].into_iter().chain(together_sentence(ledger)).collect()
 }
 
-/// Names the addition that makes a row faster than any other does.
-fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<String> {
-    let faster = |name: &&str| {
+/// Sentence about the addition with the largest saving in one row; `None` if no addition saves.
+fn largest_saving_sentence(
+    ledger: &LedgerTable,
+    names: &[&str],
+    unit: &RankUnit,
+) -> Option<String> {
+    let largest_saving = |name: &&str| {
         let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
             let is_faster =
                 |costs: &LedgerCosts| costs.has_verdict(|verdict| verdict == Verdict::Faster);
@@ -344,37 +354,42 @@ fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<S
         let (row, costs) = smallest_cost(entries(ledger, name).filter(is_faster))?;
         Some((name.to_string(), row, costs))
     };
-    let (name, row, costs) = names.iter().filter_map(faster).min_by(|a, b| by_rank(a.2, b.2))?;
+    let savings = names.iter().filter_map(largest_saving);
+    let (name, row, costs) = savings.min_by(|one, other| by_rank(one.2, other.2))?;
     Some(format!(" {name} saves most: {}.", unit.saving(costs, row)))
 }
 
-/// Names the additions whose estimates lack something: they may belong above others, or below them.
-fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
+/// Sentences about the additions whose estimates leave out instructions, because their rank may be
+/// wrong.
+fn left_out_sentences(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
     let machine = tables::estimated_machine(ledger)?;
-    let lacking = |is_lacking: fn(f64) -> bool, what: &str| {
-        let lacks = |name: &&str| {
+    let sentence = |is_wanted: fn(f64) -> bool, more_or_less: &str| {
+        let name_and_kinds = |name: &&str| {
             let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
             let deltas = costs.filter_map(|costs| costs.estimate.as_ref());
             let deltas = deltas.flat_map(|estimate| &estimate.left_out);
             let kinds: BTreeSet<&str> =
-                deltas.filter(|(_, delta)| is_lacking(**delta)).map(|(kind, _)| &**kind).collect();
+                deltas.filter(|(_, delta)| is_wanted(**delta)).map(|(kind, _)| &**kind).collect();
             let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
             (!kinds.is_empty()).then(|| format!("{name} ({kinds})"))
         };
-        let all: Vec<String> = names.iter().filter_map(lacks).collect();
-        let all = all.join(", ");
+        let additions: Vec<String> = names.iter().filter_map(name_and_kinds).collect();
+        let additions = additions.join(", ");
         let cpu = &machine.cpu;
-        (!all.is_empty())
-            .then(|| format!(" {all} may cost {what}: the instruction was not timed on {cpu}."))
+        (!additions.is_empty()).then(|| {
+            format!(" {additions} may cost {more_or_less}: the instruction was not timed on {cpu}.")
+        })
     };
-    let all = [lacking(|delta| delta > 0.0, "more"), lacking(|delta| delta < 0.0, "less")];
-    let all: String = all.into_iter().flatten().collect();
-    (!all.is_empty()).then_some(all)
+    let sentences = [sentence(|delta| delta > 0.0, "more"), sentence(|delta| delta < 0.0, "less")];
+    let sentences: String = sentences.into_iter().flatten().collect();
+    (!sentences.is_empty()).then_some(sentences)
 }
 
+/// Unit in which additions are ranked.
 enum RankUnit {
+    /// Estimated cycles of this CPU.
     Cycles(String),
-    /// Counts or times.
+    /// Counts or times, by their name in a sentence.
     Measured(&'static str),
 }
 
@@ -397,10 +412,10 @@ impl RankUnit {
             }
             (RankUnit::Cycles(_), None) => {
                 let percent = number::percent(costs.first_metric.percent);
-                format!("{percent} % of {row}'s instructions, of which no cycles are known")
+                format!("{percent} % of {row}'s instructions (cycles are not known)")
             }
-            (RankUnit::Measured(what), _) => {
-                format!("{} % of {row}'s {what}", number::percent(costs.first_metric.percent))
+            (RankUnit::Measured(unit), _) => {
+                format!("{} % of {row}'s {unit}", number::percent(costs.first_metric.percent))
             }
         }
     }
@@ -422,7 +437,8 @@ impl RankUnit {
     }
 }
 
-/// Returns `at least ` or `at most ` with the only end that is known, where the other one is open.
+/// Returns the ends of an interval. If one end is not known, returns `at least ` or `at most ` and
+/// the known end twice.
 fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
     match open {
         OpenEnd::Upper => ("at least ", [low; 2]),
@@ -431,7 +447,7 @@ fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
     }
 }
 
-/// Formats an interval: `3.1 to 5.2`; with signs where they differ.
+/// Formats an interval: `3.1 to 5.2`; with signs if the lower end is negative.
 fn between([low, high]: LowHigh) -> String {
     let digits = if low.abs().max(high.abs()) < 10.0 { 1 } else { 0 };
     if low < 0.0 {
@@ -446,7 +462,7 @@ fn by_rank(one: &LedgerCosts, other: &LedgerCosts) -> std::cmp::Ordering {
     rank(one).total_cmp(&rank(other))
 }
 
-fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
+fn slower_sentence(ledger: &LedgerTable, slower: usize, all: usize) -> String {
     let layouts = ledger.layouts;
     match slower {
         _ if layouts < MIN_LAYOUTS => {
@@ -461,28 +477,30 @@ fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
     }
 }
 
+/// Tells whether an addition has an answer in a row, and the answer an MDE.
 fn is_judged(entry: &LedgerEntry) -> bool {
     let has_limit = |costs: &LedgerCosts| costs.first_metric.detectable.is_some();
     entry.verdict.is_answer() && entry.costs.as_ref().is_some_and(has_limit)
 }
 
-fn together(ledger: &LedgerTable) -> Option<String> {
+/// Sentences about all additions together; `None` if they were not measured together.
+fn together_sentence(ledger: &LedgerTable) -> Option<String> {
     let rows = || ledger.rows.iter().filter_map(|row| Some((&*row.row, row.combination.as_ref()?)));
-    let changes = |(_, entry): &(&str, &LedgerEntry)| entry.costs.as_ref().is_some_and(is_change);
+    let has_changed =
+        |(_, entry): &(&str, &LedgerEntry)| entry.costs.as_ref().is_some_and(is_change);
     let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
-    let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
+    let changed: Vec<_> = rows().filter(|row| !has_verdicts || has_changed(row)).collect();
     rows().next()?;
     let unit = RankUnit::new(ledger);
     let sentence =
         match (largest_cost(changed.iter().copied()), smallest_cost(changed.iter().copied())) {
-            (Some((row, most)), _) if most.rank() > Some(0.0) => {
-                let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
-                format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
+            (Some((row, largest)), _) if largest.rank() > Some(0.0) => {
+                let bound = if largest.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together cost {bound}{}.", unit.cost(largest, row, false))
             }
-            (_, Some((row, least))) => {
-                let most_of_all =
-                    if least.open_end() == OpenEnd::Neither { "at most " } else { "" };
-                format!("All together save {most_of_all}{}.", unit.saving(least, row))
+            (_, Some((row, smallest))) => {
+                let bound = if smallest.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together save {bound}{}.", unit.saving(smallest, row))
             }
             _ if !rows().any(|(_, entry)| is_judged(entry)) => {
                 "All together were not measured.".to_owned()
@@ -492,11 +510,11 @@ fn together(ledger: &LedgerTable) -> Option<String> {
     let has_sum = |row: &&LedgerRow| {
         row.interactions.iter().any(|interaction| interaction.excess.detectable.is_some())
     };
-    let is_more = |row: &&LedgerRow| {
+    let has_interaction = |row: &&LedgerRow| {
         row.interactions.iter().any(|interaction| interaction.excess.verdict.is_change())
     };
     let judged = ledger.rows.iter().filter(has_sum).count();
-    let adds_up = match (ledger.rows.iter().filter(is_more).count(), judged) {
+    let adds_up = match (ledger.rows.iter().filter(has_interaction).count(), judged) {
         (_, 0) => String::new(),
         (0, _) => " No interaction was detected.".to_owned(),
         (count, judged) => {
@@ -514,9 +532,9 @@ fn entries<'a>(
     ledger: &'a LedgerTable,
     name: &str,
 ) -> impl Iterator<Item = (&'a str, &'a LedgerEntry)> {
-    let named = name.to_owned();
+    let owned_name = name.to_owned();
     ledger.rows.iter().filter_map(move |row| {
-        Some((&*row.row, row.entries.iter().find(|entry| entry.name == named)?))
+        Some((&*row.row, row.entries.iter().find(|entry| entry.name == owned_name)?))
     })
 }
 
@@ -524,14 +542,14 @@ fn entries<'a>(
 fn largest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {
-    entries.filter_map(ranked_costs).max_by(|a, b| by_rank(a.1, b.1))
+    entries.filter_map(ranked_costs).max_by(|one, other| by_rank(one.1, other.1))
 }
 
 /// Returns the smallest cost, and the row that has it.
 fn smallest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {
-    entries.filter_map(ranked_costs).min_by(|a, b| by_rank(a.1, b.1))
+    entries.filter_map(ranked_costs).min_by(|one, other| by_rank(one.1, other.1))
 }
 
 fn ranked_costs<'a>(
@@ -546,7 +564,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_have_as_many_digits_as_they_deserve() {
+    fn intervals_below_ten_have_one_decimal() {
         for (ends, text) in [
             ([3.12, 5.21], "3.1 to 5.2"),
             ([3.12, 12.4], "3 to 12"),

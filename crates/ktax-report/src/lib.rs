@@ -6,10 +6,10 @@
 //! assert!(FORMATS.iter().any(|format| format.name == TEXT.name));
 //! ```
 //!
-//! Every result is a [`Report`]: it says what its page shows (a `View`), which lines programs get
-//! (its `Records`), and what is kept on disk (JSON). Every [`Format`] can print every [`Report`].
-//! Whatever came from outside (titles, boot lines, failures, symbols) is escaped by the format: no
-//! report can move a cursor, reorder a line or break out of a table cell.
+//! Every result is a [`Report`]. A report has a page for people (its `View`), lines for programs
+//! (its `Records`) and a form that is kept on disk (JSON). Every [`Format`] can print every
+//! [`Report`]. Formats escape text from outside (titles, boot lines, failures, symbols), so that no
+//! text can move the cursor, reorder a line or break out of a table cell.
 
 mod bisection;
 mod calibration;
@@ -31,17 +31,17 @@ mod times;
 pub mod view;
 mod words;
 
-pub use bisection::{NothingToSearch, elements, place};
-pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
+pub use bisection::{NothingToSearch, elements, point_name};
+pub use exits::{ClassicColumns, ExitDiff, ExitTables, exits_classic};
 pub use exports::{EXPORTS, Export};
 pub use formats::{
-    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, SITE_MARK, TEXT, TextOptions,
+    CSV, FORMATS, Format, HTML, JSON, MAIL, MARKDOWN, PageEntry, SITE_MARK, TEXT, TextOptions,
     plain_table, render, results_of_page, site_index, to_json,
 };
 pub use history::sparkline;
 pub use native::StatPage;
 pub use number::whole;
-pub use saved::{Explained, versions};
+pub use saved::{ExplainedRow, versions};
 pub use shapes::Shape;
 
 pub use view::{Document, Report};

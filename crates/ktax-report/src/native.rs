@@ -1,5 +1,5 @@
-//! Results on the running kernel: a workload, and the counters of a command in the two-column table
-//! of 2009 with its postscript.
+//! Reports of results on the running kernel: of workloads, and of the performance counters of a
+//! command in the form of the mail of 2009.
 
 use crate::number::{count, measured, percent, percent_range, whole};
 use crate::view::{
@@ -35,15 +35,17 @@ impl Report for NativeTable {
     }
 
     fn records(&self) -> Records {
-        let lines: Vec<Measured<'_>> =
+        let lines: Vec<MeasuredColumn<'_>> =
             self.rows.iter().flat_map(|row| measured_columns(self, row)).collect();
         let failures: Vec<Option<String>> =
             lines.iter().map(|(row, _)| row.failure.as_ref().map(ToString::to_string)).collect();
-        let lines: Vec<(Measured<'_>, &Option<String>)> =
+        let lines: Vec<(MeasuredColumn<'_>, &Option<String>)> =
             lines.into_iter().zip(&failures).collect();
-        let column =
-            |((_, measured), _): (Measured<'_>, _)| measured.map(|(column, _)| column.clone());
-        let cell = |((_, measured), _): (Measured<'_>, _)| measured.map(|(_, cell)| cell.clone());
+        let column = |((_, measured), _): (MeasuredColumn<'_>, _)| {
+            measured.map(|(column, _)| column.clone())
+        };
+        let cell =
+            |((_, measured), _): (MeasuredColumn<'_>, _)| measured.map(|(_, cell)| cell.clone());
         let mut fields = Fields::new(&lines);
         fields.add("row", |((row, _), _)| &row.workload.row);
         fields.add("column", |line| column(line).map(|column| column.name));
@@ -64,39 +66,40 @@ impl Report for NativeTable {
     }
 }
 
-/// Row with one of its columns; `None` of a row that failed at once.
-type Measured<'a> = (&'a NativeRow, Option<(&'a NativeColumn, &'a Summary)>);
+/// Row with one of its columns; `None` for a row without measured columns.
+type MeasuredColumn<'a> = (&'a NativeRow, Option<(&'a NativeColumn, &'a Summary)>);
 
-fn measured_columns<'a>(table: &'a NativeTable, row: &'a NativeRow) -> Vec<Measured<'a>> {
+fn measured_columns<'a>(table: &'a NativeTable, row: &'a NativeRow) -> Vec<MeasuredColumn<'a>> {
     let cells = table.columns.iter().zip(&row.cells);
     let cells = cells.filter_map(|(column, cell)| Some((row, Some((column, cell.as_ref()?)))));
-    let cells: Vec<Measured<'_>> = cells.collect();
+    let cells: Vec<MeasuredColumn<'_>> = cells.collect();
     if cells.is_empty() { vec![(row, None)] } else { cells }
 }
 
 fn headline(table: &NativeTable) -> String {
     let Some(column) = table.columns.first() else { return String::new() };
-    let named = |value: f64| format!("{} {}", measured(value), column.unit).trim_end().to_owned();
+    let with_unit =
+        |value: f64| format!("{} {}", measured(value), column.unit).trim_end().to_owned();
     let cells = table.rows.iter().filter_map(|row| Some((row, row.cells.first()?.as_ref()?)));
-    let mut known: Vec<(&NativeRow, &Summary)> = cells.collect();
-    known.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+    let mut measured_rows: Vec<(&NativeRow, &Summary)> = cells.collect();
+    measured_rows.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
     let heading = &column.heading;
-    let mut sentence = match known.as_slice() {
+    let mut sentence = match measured_rows.as_slice() {
         [] => String::new(),
         [(row, cell)] => format!(
             "{}: {heading} {} (median of {}; {} to {})",
             row.workload.row,
-            named(cell.median),
+            with_unit(cell.median),
             counted(cell.samples.len(), "sample"),
             measured(cell.least),
             measured(cell.most),
         ),
-        [(least, from), .., (most, to)] => format!(
+        [(first, smallest), .., (last, largest)] => format!(
             "{heading} from {} ({}) to {} ({})",
-            named(from.median),
-            least.workload.row,
-            named(to.median),
-            most.workload.row,
+            with_unit(smallest.median),
+            first.workload.row,
+            with_unit(largest.median),
+            last.workload.row,
         ),
     };
     let failed = table.rows.iter().filter(|row| row.failure.is_some()).count();
@@ -145,10 +148,10 @@ fn rows_table(table: &NativeTable) -> Section {
             _ => "–".to_owned(),
         });
     }
-    columns.table().noted("", "Each number is the median of the samples.")
+    columns.table().with_note("", "Each number is the median of the samples.")
 }
 
-/// Section of what could not be run, and what to do about it.
+/// Section of the rows that failed, with the next step.
 fn failures(table: &NativeTable) -> Section {
     let failed = table.rows.iter().filter_map(|row| Some((row, row.failure.as_ref()?)));
     let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| FailureReason {
@@ -160,10 +163,11 @@ fn failures(table: &NativeTable) -> Section {
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
 }
 
-/// Table of counters, with or without all values below it.
+/// Report of performance counters.
 #[derive(Debug, Clone, Copy)]
 pub struct StatPage<'a> {
     pub table: &'a StatTable,
+    /// True if the page lists the values of all runs.
     pub values: bool,
 }
 
@@ -189,7 +193,7 @@ impl Report for StatTable {
     fn records(&self) -> Records {
         let lines: Vec<RecordLine<'_>> =
             self.rows.iter().flat_map(|row| record_lines(self, row)).collect();
-        // The change belongs to the pair and stands with the second command.
+        // The change is computed from both commands; it is in the line of the second.
         let change = |line: RecordLine<'_>| line.0.change.filter(|_| line.1 == Side::Change.name());
         let ends = |line| change(line).and_then(|change| change.interval_percent);
         let interval = |(_, _, values): RecordLine<'_>| values?.interval;
@@ -219,7 +223,7 @@ impl Report for StatTable {
     }
 }
 
-/// Counter, the side, and its values on that; `None` of a counter without any.
+/// Counter, side, and the counter's values on the side; `None` for a counter without values.
 type RecordLine<'a> = (&'a StatRow, &'static str, Option<&'a Repeats>);
 
 fn record_lines<'a>(table: &StatTable, row: &'a StatRow) -> Vec<RecordLine<'a>> {
@@ -229,11 +233,12 @@ fn record_lines<'a>(table: &StatTable, row: &'a StatRow) -> Vec<RecordLine<'a>> 
     };
     match row.repeats.as_slice() {
         [] => vec![(row, "", None)],
-        all => names.into_iter().zip(all).map(|(side, one)| (row, side, Some(one))).collect(),
+        all => names.into_iter().zip(all).map(|(side, values)| (row, side, Some(values))).collect(),
     }
 }
 
-/// Shows the counters, what could not be counted, and all values if `with_values`.
+/// Builds the page: the counters, failed runs, counters that were not counted, and with
+/// `with_values` the values of all runs.
 fn stat_view(table: &StatTable, with_values: bool) -> View {
     let lines: Vec<String> =
         table.commands.iter().map(|command| shell_line(&command.words)).collect();
@@ -250,8 +255,11 @@ fn stat_view(table: &StatTable, with_values: bool) -> View {
     };
     let is_pair = lines.len() == 2 && table.seed.is_some();
     let sides = Side::BOTH.into_iter().zip(lines).filter(|_| is_pair);
-    let side =
-        |(side, what): (Side, String)| SideLine { side: side.name(), what, beside: String::new() };
+    let side = |(side, name): (Side, String)| SideLine {
+        side: side.name(),
+        name,
+        settings: String::new(),
+    };
     let cpus = counted(table.cpus, "CPU");
     View {
         title,
@@ -271,37 +279,40 @@ fn stat_view(table: &StatTable, with_values: bool) -> View {
 }
 
 /// Counters of the headline, in this order.
-const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
+const HEADLINE_COUNTERS: [&str; 3] = ["elapsed", "task-clock", "instructions"];
 
-/// Answer: `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change
-/// detected)`; of one command the means, and of each how many runs failed.
+/// Headline: `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change
+/// detected)`, or the means of a single command; then the number of failed runs of each command.
 fn stat_headline(table: &StatTable) -> String {
-    let rows = NAMED.iter().filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
+    let rows = HEADLINE_COUNTERS
+        .iter()
+        .filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
     let rows: Vec<&StatRow> = rows.collect();
     let mut parts: Vec<String> = match table.commands.len() {
         2 => rows.iter().filter_map(|row| changed_text(row)).collect(),
         _ => rows.iter().filter_map(|row| mean_text(row)).collect(),
     };
-    let has_none =
+    let lacks_interval =
         |row: &&StatRow| row.change.is_some_and(|change| change.interval_percent.is_none());
-    if rows.iter().any(has_none) {
+    if rows.iter().any(lacks_interval) {
         parts.push("too few runs for an interval".to_owned());
     }
     for (command, side) in table.commands.iter().zip(Side::BOTH) {
-        let whose = if table.commands.len() == 2 {
+        let of_side = if table.commands.len() == 2 {
             format!(" of the {}", side.name())
         } else {
             String::new()
         };
         if !command.failures.is_empty() {
             let runs = counted(table.runs, "run");
-            parts.push(format!("{} of {runs}{whose} failed", command.failures.len()));
+            parts.push(format!("{} of {runs}{of_side} failed", command.failures.len()));
         }
     }
     parts.join(", ")
 }
 
-/// Returns a counter's name, and its unit where the screen has one.
+/// Splits the title of a counter into its name and its unit: `task clock` and ` msecs`. The unit
+/// may be empty.
 fn counter_name(row: &StatRow) -> (&'static str, String) {
     match row_counter(row).title.strip_suffix(')').and_then(|title| title.split_once(" (")) {
         Some((name, unit)) => (name, format!(" {unit}")),
@@ -309,17 +320,19 @@ fn counter_name(row: &StatRow) -> (&'static str, String) {
     }
 }
 
-/// Change of a counter by its pairs, which need not be that of the means.
+/// Formats the change of a counter. It is estimated from the pairs, so it may differ from the
+/// change of the means.
 fn changed_text(row: &StatRow) -> Option<String> {
     let change = row.change?;
     let (name, _) = counter_name(row);
-    let by = percent(Some(change.percent));
+    let change_percent = percent(Some(change.percent));
     Some(match change.interval_percent {
-        None => format!("{name} {by} %"),
+        None => format!("{name} {change_percent} %"),
         Some(ends @ [low, high]) if low <= 0.0 && 0.0 <= high => {
-            format!("{name} {by} % (interval {}: no change detected)", shown_range(ends))
+            let interval = shown_range(ends);
+            format!("{name} {change_percent} % (interval {interval}: no change detected)")
         }
-        Some(ends) => format!("{name} {by} % (interval {})", shown_range(ends)),
+        Some(ends) => format!("{name} {change_percent} % (interval {})", shown_range(ends)),
     })
 }
 
@@ -329,15 +342,15 @@ fn mean_text(row: &StatRow) -> Option<String> {
     Some(format!("{name} {mean}{unit}"))
 }
 
-/// Table with a line for each counter; a part belongs to the whole above it. The interval may go:
-/// it is the precision, and the change stays.
+/// Table with a line for each counter. Lines of parts, such as user time, belong to the line above.
+/// A narrow page leaves out the interval.
 fn counters_table(table: &StatTable) -> Table {
     let rows: Vec<&StatRow> = table.rows.iter().collect();
     let has_interval =
         rows.iter().any(|row| row.change.is_some_and(|change| change.interval_percent.is_some()));
     let mean = |command: usize| {
         move |row: &StatRow| match row.repeats.get(command) {
-            Some(seen) => shown_value(row_counter(row), seen.mean),
+            Some(values) => shown_value(row_counter(row), values.mean),
             None => "not counted here".to_owned(),
         }
     };
@@ -356,29 +369,29 @@ fn counters_table(table: &StatTable) -> Table {
         let scaled = if counted_share(row).is_some() { ", scaled" } else { "" };
         format!("{}{scaled}", row_counter(row).title)
     });
-    counter.wraps();
+    counter.wrap_last();
     match (is_pair, table.runs > 1) {
         (true, _) => {
             let change = |row: &StatRow| Some(percent(Some(row.change?.percent)));
             columns.number("change %", change);
             let interval = |row: &StatRow| row.change?.interval_percent.map(shown_range);
-            columns.words("interval\n(95 %)", interval).away(0).only_if(has_interval);
+            columns.words("interval\n(95 %)", interval).drop_order(0).keep_if(has_interval);
         }
         (false, true) => {
             let spread = |row: &StatRow| row.repeats.first()?.spread_percent.map(shown_spread);
             columns.number("spread %", spread);
-            let within = |row: &StatRow| median_within(row.repeats.first()?);
-            columns.words("median within\n%", within).away(0);
+            let interval = |row: &StatRow| median_interval(row.repeats.first()?);
+            columns.words("median within\n%", interval).drop_order(0);
         }
         (false, false) => {}
     }
     columns.with_parts(|row| !row_counter(row).is_headline)
 }
 
-/// Confidence interval of the median, in percent of itself.
-fn median_within(seen: &Repeats) -> Option<String> {
-    let interval = seen.interval?;
-    let ends = [interval.low, interval.high].map(|end| (end / seen.median - 1.0) * 100.0);
+/// Formats the confidence interval of the median, in percent of the median.
+fn median_interval(values: &Repeats) -> Option<String> {
+    let interval = values.interval?;
+    let ends = [interval.low, interval.high].map(|end| (end / values.median - 1.0) * 100.0);
     ends.iter().all(|end| end.is_finite()).then(|| shown_range(ends))
 }
 
@@ -391,7 +404,8 @@ fn failed_runs(table: &StatTable) -> Vec<String> {
     failed.collect()
 }
 
-/// Sentences about counters that were counted a part of the time or not at all, each reason once.
+/// Sentences about counters that were counted for a part of the time or not at all. Counters with
+/// the same reason share a sentence.
 fn uncounted(table: &StatTable) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in &table.rows {
@@ -412,21 +426,22 @@ fn uncounted(table: &StatTable) -> Vec<String> {
     scaled.chain(reasons.into_iter().map(line)).collect()
 }
 
-/// Lists all values, as the postscript of 2009 has them: from the least to the most.
+/// Lists the values of all runs, from the smallest to the largest, as the postscript of the mail of
+/// 2009.
 fn all_values(table: &StatTable) -> Vec<String> {
     let names: &[&str] = if table.commands.len() == 2 { &[", base", ", change"] } else { &[""] };
     let row_values = |row: &StatRow| -> Vec<String> {
         let counter = row_counter(row);
-        let seen = row.repeats.iter().zip(names).filter(|_| counter.is_headline);
-        let line = |(seen, name): (&Repeats, &&str)| {
+        let repeats = row.repeats.iter().zip(names).filter(|_| counter.is_headline);
+        let line = |(values, name): (&Repeats, &&str)| {
             let sorted: Vec<String> =
-                seen.sorted.iter().map(|value| shown_value(counter, *value)).collect();
+                values.sorted.iter().map(|value| shown_value(counter, *value)).collect();
             let spread =
-                seen.spread_percent.map(|value| format!("; spread {} %", shown_spread(value)));
+                values.spread_percent.map(|value| format!("; spread {} %", shown_spread(value)));
             let (title, sorted) = (counter.title, sorted.join("  "));
             format!("{title}{name}: {sorted}{}", spread.unwrap_or_default())
         };
-        seen.map(line).collect()
+        repeats.map(line).collect()
     };
     table.rows.iter().flat_map(row_values).collect()
 }
@@ -434,13 +449,13 @@ fn all_values(table: &StatTable) -> Vec<String> {
 fn legend(table: &StatTable) -> Legend {
     let interval = table.rows.iter().find_map(|row| row.repeats.first()?.interval);
     let spread = ("spread %", "how far the largest value is above the smallest".to_owned());
-    Legend::default().with(match (table.commands.len() == 2, table.runs, interval) {
+    Legend::default().with_terms(match (table.commands.len() == 2, table.runs, interval) {
         (false, 1, _) => vec![],
         (true, ..) => vec![
             ("base, change", "means over the runs".to_owned()),
             (
                 "change %",
-                "estimate from the ratios of the pairs, row by row; empty if a value is 0"
+                "estimate from the ratios of the pairs, for each row; empty if a value is 0"
                     .to_owned(),
             ),
             ("interval", "confidence interval of the change; it needs six pairs".to_owned()),
@@ -466,11 +481,11 @@ fn legend(table: &StatTable) -> Legend {
 }
 
 fn row_counter(row: &StatRow) -> &'static StatCounter {
-    let known = |counter: &&StatCounter| counter.name == row.counter;
-    STAT_COUNTERS.iter().find(known).unwrap_or(&ELAPSED)
+    let is_counter = |counter: &&StatCounter| counter.name == row.counter;
+    STAT_COUNTERS.iter().find(is_counter).unwrap_or(&ELAPSED)
 }
 
-/// Formats times in milliseconds, everything else as it is.
+/// Formats the value of a counter; times are in milliseconds.
 fn shown_value(counter: &StatCounter, value: f64) -> String {
     match counter.unit {
         "ns" => count(value / 1e6),
@@ -479,18 +494,19 @@ fn shown_value(counter: &StatCounter, value: f64) -> String {
     }
 }
 
-/// Formats a spread, in percent.
+/// Formats a spread, which is in percent.
 fn shown_spread(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{value:.2}") }
 }
 
-/// Formats a range, in percent.
+/// Formats a range, which is in percent.
 fn shown_range([low, high]: [f64; 2]) -> String {
     percent_range(Some(low), Some(high))
 }
 
-/// Percent of the time for which a counter was counted; `None` if it was all.
+/// Returns the percentage of the time for which a counter was counted; `None` if this rounds to
+/// 100.0.
 fn counted_share(row: &StatRow) -> Option<f64> {
-    let least = row.repeats.iter().map(|seen| seen.counted_percent).fold(100.0, f64::min);
-    (least < 99.95).then_some(least)
+    let percent = row.repeats.iter().map(|values| values.counted_percent).fold(100.0, f64::min);
+    (percent < 99.95).then_some(percent)
 }

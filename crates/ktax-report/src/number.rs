@@ -1,27 +1,28 @@
-//! Formats of numbers.
+//! Formats numbers for people.
 
-/// Nanoseconds of a microsecond: times are kept in ns, and exits are printed in µs.
+/// Nanoseconds per microsecond. Times are kept in ns, and times of exits are printed in µs.
 pub const US: f64 = 1000.0;
 
-/// Divides a count of a region by its operations; no operations count as one.
+/// Divides a count of a region by the number of its operations; 0 operations count as 1.
 pub fn per_op(count: u64, ops: u64) -> f64 {
     count as f64 / ops.max(1) as f64
 }
 
-/// Formats a count per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
+/// Formats a count per operation, which is not negative: `9 178.25`. Only zero is `0`; smaller
+/// counts than 0.001 are `<0.001`.
 pub fn count(value: f64) -> String {
     let text = digits(value);
     if value != 0.0 && is_zero(&text) { "<0.001".to_owned() } else { text }
 }
 
-/// Formats a difference of counts: `+642.25`; no difference is `0`, one that rounds to nothing
-/// `-0.000`.
+/// Formats a difference of counts: `+642.25`. Only zero is `0`; a difference that is rounded to
+/// zero keeps its sign: `-0.000`.
 pub fn delta(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{}{}", sign(value), digits(value.abs())) }
 }
 
-/// Formats percent without the sign `%`: `+1.05`; no difference is `0`, one that rounds to nothing
-/// `-0.00`; `new` where the base is 0.
+/// Formats a difference in percent, without `%`: `+1.05`. Only zero is `0`; a difference that is
+/// rounded to zero keeps its sign: `-0.00`. `None`, from a base of 0, is `new`.
 pub fn percent(value: Option<f64>) -> String {
     match value {
         None => "new".to_owned(),
@@ -33,37 +34,38 @@ pub fn percent(value: Option<f64>) -> String {
     }
 }
 
-/// Formats a range in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where both ends read alike.
-/// Only the first of two `+` is printed, and one decimal above 10 %, to keep the column narrow.
-pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
+/// Formats a range in percent: `+1.02…1.09`, `-12.9…-12.7`; one number if both ends have the same
+/// text. To keep the column narrow, a second `+` is omitted, and ends from 10 % on have one
+/// decimal.
+pub fn percent_range(low: Option<f64>, high: Option<f64>) -> String {
     let end = |value: Option<f64>| match value {
         Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),
         other => percent(other),
     };
-    let both_positive = least.zip(most).is_some_and(|(least, most)| least > 0.0 && most > 0.0);
-    let (least, most) = (end(least), end(most));
-    if least == most {
-        return least;
+    let both_positive = low.zip(high).is_some_and(|(low, high)| low > 0.0 && high > 0.0);
+    let (low, high) = (end(low), end(high));
+    if low == high {
+        return low;
     }
-    // Two signed zeros would be a riddle.
-    if [&least, &most].iter().all(|end| is_zero(end)) {
+    // `-0.00…+0.00` would look like no difference.
+    if [&low, &high].iter().all(|end| is_zero(end)) {
         return "±<0.01".to_owned();
     }
-    let most = most.strip_prefix('+').filter(|_| both_positive).unwrap_or(&most);
-    format!("{least}…{most}")
+    let high = high.strip_prefix('+').filter(|_| both_positive).unwrap_or(&high);
+    format!("{low}…{high}")
 }
 
 /// Formats a limit above 0 in percent, never rounded down.
 pub fn limit(value: f64) -> String {
-    // Subtract a hair before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
+    // 1e-6 less before rounding up: 0.1 % of a base may be computed as 0.10000000000000002 %.
     match value >= 1000.0 {
-        // The exact size says nothing: no change of interest would have been found.
+        // Such a limit means that nothing could be detected; its size does not matter.
         true => ">999".to_owned(),
         false => format!("{:.2}", ((value * 100.0 - 1e-6).ceil() / 100.0).max(0.01)),
     }
 }
 
-/// Formats a limit that [`percent`] has reached, rounded as that is.
+/// Formats a limit that a printed [`percent`] is not below, rounded in the same way.
 pub fn reached(value: f64) -> String {
     match value >= 1000.0 {
         true => whole(value),
@@ -72,7 +74,7 @@ pub fn reached(value: f64) -> String {
     }
 }
 
-/// Formats an exponent: `0.28`, and no `-0.00`.
+/// Formats an exponent: `0.28`; `0.00` has no sign.
 pub fn power(value: f64) -> String {
     format!("{:.2}", (value * 100.0).round() / 100.0 + 0.0)
 }
@@ -82,7 +84,8 @@ pub fn whole(value: f64) -> String {
     fixed(value, 0)
 }
 
-/// Formats a number with a fixed number of decimals; a difference has its sign.
+/// Formats a number with a fixed number of decimals; if `is_delta`, a positive number begins with
+/// `+`.
 pub fn with_decimals(value: f64, decimals: usize, is_delta: bool) -> String {
     match is_delta {
         true => format!("{}{}", sign(value), fixed(value.abs(), decimals)),
@@ -102,8 +105,8 @@ pub fn measured(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// Formats a number with decimals by size alone, so that a column reads evenly: two below 100 000,
-/// three below 0.1, one below a million, then none.
+/// Formats a number with decimals that depend on its size: three below 0.1, two below 100 000, one
+/// below a million, none above. Numbers of similar size have the same decimals.
 fn digits(magnitude: f64) -> String {
     let decimals = match magnitude {
         m if m == 0.0 || m >= 1e6 => 0,
@@ -114,7 +117,7 @@ fn digits(magnitude: f64) -> String {
     fixed(magnitude, decimals)
 }
 
-/// Formats a fixed number of decimals, the digits before them in threes.
+/// Formats a number with a fixed number of decimals and a space before each group of three digits.
 fn fixed(value: f64, decimals: usize) -> String {
     let mut text = format!("{:.decimals$}", value.abs());
     let mut digits = text.find('.').unwrap_or(text.len());
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_never_zero_percent() {
+    fn only_no_difference_is_zero_percent() {
         for (value, expected) in [
             (Some(0.0), "0"),
             (Some(0.004), "+0.00"),

@@ -1,5 +1,5 @@
-//! Data of pictures: the forest of all rows, costs over a parameter, the points of a sweep, and the
-//! flame graph.
+//! Data of pictures: the forest plot of all rows, costs over a parameter, the points of a sweep,
+//! and the flame graph.
 
 use std::collections::BTreeMap;
 
@@ -14,34 +14,34 @@ use ktax_model::{
 };
 use ktax_stats::tables::{checked_percent_change, share_percent};
 
-/// Name of the line through a mark: the range of counts.
+/// Meaning of the line through a mark of counts.
 pub const LAYOUTS: &str = "the range over the layouts";
-/// Name of the line through a mark: the interval of timed pairs.
+/// Meaning of the line through a mark of timed pairs.
 pub const INTERVAL: &str = "the 95 % interval";
 
-/// Sorts rows for the forest: changed rows first, then the others, each the largest change first.
-/// Rows of one side alone, which are not compared, come last.
+/// Sorts rows for the forest plot: rows that changed come first, then rows that did not, then rows
+/// that only one side has. Within each group the largest change comes first.
 pub fn by_size(rows: &[Row]) -> Vec<&Row> {
     let key = |row: &Row| {
-        let place = match row.verdict {
+        let group = match row.verdict {
             Verdict::OneSide => 2,
             verdict if verdict.is_change() => 0,
             _ => 1,
         };
-        let percent = drawn_percent(row).filter(|percent| percent.is_finite());
-        (place, percent.map_or(0.0, f64::abs))
+        let percent = forest_percent(row).filter(|percent| percent.is_finite());
+        (group, percent.map_or(0.0, f64::abs))
     };
     let mut rows: Vec<&Row> = rows.iter().collect();
-    // Stable: equal rows stay in the order of the plan.
+    // A stable sort: rows with equal changes stay in the order of the plan.
     rows.sort_by(|one, other| {
-        let ((place, size), (other_place, other_size)) = (key(one), key(other));
-        place.cmp(&other_place).then(other_size.total_cmp(&size))
+        let ((group, size), (other_group, other_size)) = (key(one), key(other));
+        group.cmp(&other_group).then(other_size.total_cmp(&size))
     });
     rows
 }
 
-/// Change of a row in percent, as the forest draws it.
-fn drawn_percent(row: &Row) -> Option<f64> {
+/// Returns the change of a row in percent that the forest plot shows.
+fn forest_percent(row: &Row) -> Option<f64> {
     match row.times() {
         Some(times) => times.ratio.map(|ratio| (ratio.estimate - 1.0) * 100.0),
         None => row.deciding_effect().or(row.effects().first())?.percent,
@@ -51,7 +51,7 @@ fn drawn_percent(row: &Row) -> Option<f64> {
 fn forest_line(row: &Row) -> ForestLine {
     let mut line = ForestLine {
         row: row.row.clone(),
-        percent: drawn_percent(row),
+        percent: forest_percent(row),
         range: None,
         detectable: None,
         shown: Default::default(),
@@ -88,7 +88,7 @@ fn add_times(line: &mut ForestLine, times: &TimesEvidence) {
     ];
 }
 
-/// Forest of the rows with both sides, in this order; empty where there are none.
+/// Forest plot of the rows that both sides have, in this order; empty if there are none.
 pub fn forest(rows: &[&Row], threshold_percent: f64, range: &str) -> Section {
     let compared = rows.iter().filter(|row| row.verdict != Verdict::OneSide);
     let lines = compared.map(|row| forest_line(row)).collect();
@@ -98,27 +98,27 @@ pub fn forest(rows: &[&Row], threshold_percent: f64, range: &str) -> Section {
         how: format!(
             "The mark is the delta, in percent of base, and the line through it is {range}. A \
              delta within the grey band, the MDE, could not have been detected. The axis is linear \
-             up to the threshold, and logarithmic beyond."
+             up to the threshold and logarithmic above it."
         ),
     }
 }
 
-/// Common name of rows, and the parameter in which they differ.
+/// Name that several rows share, and the parameter in which these rows differ.
 type Family = (String, String);
 
 /// Returns one picture for each family of at least three rows, in the order of its rows.
 pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Section> {
     families(rows)
         .into_iter()
-        .map(|((family, parameter), members)| {
+        .map(|((family, parameter), rows)| {
             let curve = |side: Side| {
                 let point =
                     |row: &&Row| Some((*row.params.get(&parameter)? as f64, row.cost(side)?));
-                let mut points: Vec<(f64, f64)> = members.iter().filter_map(point).collect();
+                let mut points: Vec<(f64, f64)> = rows.iter().filter_map(point).collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
                 SideCurve { name: side.name(), points }
             };
-            let crossed = crossings
+            let crossings = crossings
                 .iter()
                 .filter(|crossing| crossing.family == family && crossing.parameter == parameter);
             Section::Picture {
@@ -126,7 +126,7 @@ pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Se
                 picture: Picture::Curves(Curves {
                     cost: unit.to_owned(),
                     curves: Side::BOTH.map(curve).to_vec(),
-                    crossings: crossed.map(|crossing| crossing.value).collect(),
+                    crossings: crossings.map(|crossing| crossing.value).collect(),
                     parameter,
                 }),
                 how: "Both axes are logarithmic: a straight line is a power of the parameter."
@@ -138,28 +138,29 @@ pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Se
 }
 
 fn families(rows: &[Row]) -> Vec<(Family, Vec<&Row>)> {
-    let mut found: BTreeMap<Family, Vec<(usize, &Row)>> = BTreeMap::new();
+    let mut by_family: BTreeMap<Family, Vec<(usize, &Row)>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         for parameter in row.params.keys() {
             let key = (family(&row.row, parameter), parameter.clone());
-            found.entry(key).or_default().push((index, row));
+            by_family.entry(key).or_default().push((index, row));
         }
     }
-    let mut found: Vec<_> = found.into_iter().filter(|(_, rows)| rows.len() > 2).collect();
-    found.sort_by_key(|(_, rows)| rows[0].0);
-    found
+    let mut families: Vec<_> = by_family.into_iter().filter(|(_, rows)| rows.len() > 2).collect();
+    families.sort_by_key(|(_, rows)| rows[0].0);
+    families
         .into_iter()
         .map(|(key, rows)| (key, rows.into_iter().map(|(_, row)| row).collect()))
         .collect()
 }
 
-/// Pictures of a sweep of at least three points: one for each row that all have.
+/// Returns the pictures of a sweep, one for each row; none if the documents are not at least three
+/// comparisons whose names differ in the value of one parameter.
 pub fn sweep(documents: &[Document<'_>]) -> Vec<Section> {
-    let points: Option<Vec<(&str, f64)>> = match documents.len() > 2 {
+    let settings: Option<Vec<(&str, f64)>> = match documents.len() > 2 {
         true => documents.iter().map(|document| setting(document.name)).collect(),
         false => None,
     };
-    let Some(settings) = points else { return Vec::new() };
+    let Some(settings) = settings else { return Vec::new() };
     let parameter = settings[0].0;
     if settings.iter().any(|(other, _)| *other != parameter) {
         return Vec::new();
@@ -179,7 +180,7 @@ pub fn sweep(documents: &[Document<'_>]) -> Vec<Section> {
 /// Value of the parameter, and the comparison.
 type SweepPoint = (f64, Box<Comparison>);
 
-/// Parses a setting in a name: `cpus=4`, perhaps behind the sweep's directory.
+/// Parses the parameter and the value of a document's name: `cpus=4`, or `DIR, cpus=4`.
 fn setting(name: &str) -> Option<(&str, f64)> {
     let (parameter, value) = name.rsplit(", ").next()?.rsplit_once('=')?;
     Some((parameter, value.parse().ok()?))
@@ -212,7 +213,8 @@ fn sweep_curves(name: &str, parameter: &str, points: &[SweepPoint]) -> Option<Se
     })
 }
 
-/// Parameters where the line through the logarithms of two ratios is at 1.
+/// Returns the values of the parameter at which the two curves cross. Between two points, the ratio
+/// of the costs is interpolated linearly in logarithms.
 fn crossings(base: &[(f64, f64)], change: &[(f64, f64)]) -> Vec<f64> {
     let ratio = |(x, cost): &(f64, f64)| {
         let (_, other) = change.iter().find(|(value, _)| value == x)?;
@@ -220,32 +222,33 @@ fn crossings(base: &[(f64, f64)], change: &[(f64, f64)]) -> Vec<f64> {
             .filter(|point| point.0.is_finite() && point.1.is_finite())
     };
     let ratios: Vec<(f64, f64)> = base.iter().filter_map(ratio).collect();
-    let crossed = ratios.windows(2).filter(|pair| pair[0].1 * pair[1].1 < 0.0);
+    let changes_of_sign = ratios.windows(2).filter(|pair| pair[0].1 * pair[1].1 < 0.0);
     let crossing = |pair: &[(f64, f64)]| {
         let [(from, before), (to, after)] = [pair[0], pair[1]];
         libm::exp(from + (to - from) * before / (before - after))
     };
-    crossed.map(crossing).collect()
+    changes_of_sign.map(crossing).collect()
 }
 
-/// Name of the bar above all paths.
-const ALL: &str = "all";
+/// Name of the root of a flame graph.
+const ROOT: &str = "all";
 
-/// Percent of the row below which a bar, and all below it, is not drawn.
-const NARROW_PERCENT: u64 = 1;
-/// Share of the largest delta, in percent, from which a narrow bar is drawn all the same, if its
-/// delta exceeds the spread of the layouts.
-const MOVED_PERCENT: f64 = 10.0;
+/// Percent of the row below which a bar is too narrow to be drawn, unless its delta is large.
+const MIN_WIDTH_PERCENT: u64 = 1;
+/// Percent of the largest delta from which a narrow bar is drawn, if its delta also exceeds the
+/// spread of the layouts.
+const MIN_DELTA_PERCENT: f64 = 10.0;
 
-/// Flame graph of a row's Effect; `None` without paths.
+/// Flame graph of a row's Effect; `None` without call paths.
 pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
     let by = CountKind::from_effect(effect);
-    let whole = effect.counts()?;
+    let total = effect.counts()?;
     (!effect.paths.is_empty()).then(|| {
-        path_flame(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
+        path_flame(&effect.paths, total, PathScale { by, ops: row.ops, spread: effect.spread })
     })?
 }
 
+/// Kind of count that a flame graph shows, and how its numbers become numbers per operation.
 #[derive(Debug, Clone, Copy)]
 pub struct PathScale {
     pub by: CountKind,
@@ -265,130 +268,133 @@ impl PathScale {
 
     /// Formats counts: `+40.00 (12.00 → 52.00)`.
     pub fn numbers(self, counts: &Sides<u64>) -> String {
-        format!("{} ({})", number::delta(self.delta(counts)), self.both(counts))
+        format!("{} ({})", number::delta(self.delta(counts)), self.from_to(counts))
     }
 
-    fn both(self, counts: &Sides<u64>) -> String {
+    fn from_to(self, counts: &Sides<u64>) -> String {
         let [base, change] =
             [counts.base, counts.change].map(|count| number::count(self.per_op(count)));
         format!("{base} → {change}")
     }
 }
 
-/// Flame graph of these paths below one that is the whole: those that are wide enough to be seen,
-/// or that moved much. `None` if only the whole remains.
-pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
-    let all = below_all(paths, whole);
-    let kept = drawn_paths(&all, scale);
+/// Flame graph of these paths below a root with the count `total`. It has the paths that are wide
+/// enough or whose delta is large. `None` if only the root remains.
+pub fn path_flame(paths: &[PathDelta], total: Sides<u64>, scale: PathScale) -> Option<Flame> {
+    let all = with_root(paths, total);
+    let kept = visible_paths(&all, scale);
     let own = own_counts(&all, scale.by);
     let own: Vec<Sides<u64>> = kept.iter().map(|index| own[*index].clone()).collect();
     let paths: Vec<PathDelta> = kept.iter().map(|index| all[*index].clone()).collect();
-    // Paths that are not drawn leave their room to the caller.
-    let places = places(&callers(&paths), &wider_side(&own_counts(&paths, scale.by)));
-    let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
+    // The caller gets the width of callees that are not drawn.
+    let spans = lay_out(&callers(&paths), &wider_side(&own_counts(&paths, scale.by)));
+    let max_delta = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
     let bar = |index: usize| {
-        let (path, place, delta) = (&paths[index], &places[index], scale.delta(&own[index]));
+        let (path, span, delta) = (&paths[index], &spans[index], scale.delta(&own[index]));
         let counts = scale.by.path_counts(path)?;
-        let place_percent = |count: u64| percent(count, place.room).min(100.0);
-        // A change within the spread of the layouts says nothing.
-        let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
+        let width_percent = |count: u64| percent(count, span.width).min(100.0);
+        // A change within the spread of the layouts is noise and has no colour.
+        let delta_share = if delta.abs() <= scale.spread { 0.0 } else { delta / max_delta };
         Some(FlameBar {
             name: path.function.clone(),
             depth: path.depth as usize,
-            from: percent(place.from, places[0].room),
-            width: percent(place.room, places[0].room),
-            sides: Sides { base: place_percent(counts.base), change: place_percent(counts.change) },
-            moved,
+            start: percent(span.start, spans[0].width),
+            width: percent(span.width, spans[0].width),
+            sides: Sides { base: width_percent(counts.base), change: width_percent(counts.change) },
+            delta_share,
             numbers: bar_numbers(path, counts, scale),
-            own: (moved != 0.0).then(|| scale.numbers(&own[index])),
+            own_numbers: (delta_share != 0.0).then(|| scale.numbers(&own[index])),
         })
     };
     let bars: Vec<FlameBar> = (0..paths.len()).filter_map(bar).collect();
     (bars.len() > 1).then_some(Flame { unit: scale.by.unit(), bars })
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
-    share_percent(part as f64, whole.max(1) as f64)
+fn percent(part: u64, total: u64) -> f64 {
+    share_percent(part as f64, total.max(1) as f64)
 }
 
-fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
+/// Puts the paths below a root with the count `total`.
+fn with_root(paths: &[PathDelta], total: Sides<u64>) -> Vec<PathDelta> {
     let root = PathDelta {
         depth: 0,
-        function: ALL.to_owned(),
+        function: ROOT.to_owned(),
         calls: Sides { base: 0, change: 0 },
-        instructions: whole.clone(),
-        rep_iterations: whole.clone(),
+        instructions: total.clone(),
+        rep_iterations: total.clone(),
         costly: Default::default(),
-        wait: whole,
+        wait: total,
         idle: Sides::default(),
     };
-    let below =
+    let deeper =
         |path: &PathDelta| PathDelta { depth: path.depth.saturating_add(1), ..path.clone() };
-    [root].into_iter().chain(paths.iter().map(below)).collect()
+    [root].into_iter().chain(paths.iter().map(deeper)).collect()
 }
 
-/// Indexes of paths that can be seen, or that say why the row moved.
-fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
+/// Returns the indexes of the paths that are wide enough to be seen or whose delta is large.
+fn visible_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
     let counts_of = |path: &PathDelta| scale.by.path_counts(path).cloned();
-    let widest = |counts: &Sides<u64>| counts.base.max(counts.change);
-    let least = all.first().and_then(counts_of).map_or(0, |counts| widest(&counts));
-    let least = least.saturating_mul(NARROW_PERCENT);
+    let width = |counts: &Sides<u64>| counts.base.max(counts.change);
+    let root_width = all.first().and_then(counts_of).map_or(0, |counts| width(&counts));
+    let min_width = root_width.saturating_mul(MIN_WIDTH_PERCENT);
     let delta = |counts: &Sides<u64>| scale.delta(counts).abs();
-    let most = all.iter().filter_map(counts_of).map(|counts| delta(&counts)).fold(0.0, f64::max);
-    let is_drawn = |counts: &Sides<u64>| {
-        let has_moved =
-            delta(counts) > scale.spread && delta(counts) * 100.0 >= most * MOVED_PERCENT;
-        widest(counts).saturating_mul(100) >= least || has_moved
+    let max_delta =
+        all.iter().filter_map(counts_of).map(|counts| delta(&counts)).fold(0.0, f64::max);
+    let is_visible = |counts: &Sides<u64>| {
+        let has_large_delta =
+            delta(counts) > scale.spread && delta(counts) * 100.0 >= max_delta * MIN_DELTA_PERCENT;
+        width(counts).saturating_mul(100) >= min_width || has_large_delta
     };
-    kept_paths(all, |path| counts_of(path).is_some_and(|counts| is_drawn(&counts)))
+    kept_paths(all, |path| counts_of(path).is_some_and(|counts| is_visible(&counts)))
 }
 
-/// Returns the counts of each path without those of the list that it calls.
+/// Returns the counts of each path without the counts of its callees in this list.
 fn own_counts(paths: &[PathDelta], by: CountKind) -> Vec<Sides<u64>> {
     ktax_model::own_counts(paths).iter().map(|own| by.own_counts(own).clone()).collect()
 }
 
-/// Place of a path: where it begins and how wide it is, in counts.
-struct Room {
-    from: u64,
-    room: u64,
+/// Horizontal span of a bar, in counts.
+struct BarSpan {
+    start: u64,
+    width: u64,
 }
 
 fn wider_side(own: &[Sides<u64>]) -> Vec<u64> {
     own.iter().map(|own| own.base.max(own.change)).collect()
 }
 
-/// Lays out paths: beside its own count each has room for all that it calls. Paths of one side
-/// alone hide nothing of the other.
-fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
-    let mut rooms = own.to_vec();
-    // Backwards, so that each sum is complete before its caller gets it.
+/// Lays out paths in a line. A path is as wide as its own count and the widths of its callees
+/// together, so that callees that only one side has overlap no other bar.
+fn lay_out(callers: &[Option<usize>], own: &[u64]) -> Vec<BarSpan> {
+    let mut widths = own.to_vec();
+    // Backwards, because a width must be complete before it is added to the caller's.
     for (index, caller) in callers.iter().enumerate().rev() {
         if let Some(caller) = caller {
-            rooms[*caller] = rooms[*caller].saturating_add(rooms[index]);
+            widths[*caller] = widths[*caller].saturating_add(widths[index]);
         }
     }
-    let mut next: Vec<u64> = vec![0; rooms.len()];
-    let mut places = Vec::with_capacity(rooms.len());
-    for (index, room) in rooms.iter().enumerate() {
-        let from = callers[index].map_or(0, |caller| next[caller]);
-        next[index] = from;
+    // Start of the next callee of each path.
+    let mut next: Vec<u64> = vec![0; widths.len()];
+    let mut spans = Vec::with_capacity(widths.len());
+    for (index, width) in widths.iter().enumerate() {
+        let start = callers[index].map_or(0, |caller| next[caller]);
+        next[index] = start;
         if let Some(caller) = callers[index] {
-            next[caller] = from.saturating_add(*room);
+            next[caller] = start.saturating_add(*width);
         }
-        places.push(Room { from, room: *room });
+        spans.push(BarSpan { start, width: *width });
     }
-    places
+    spans
 }
 
-/// Numbers of a bar: `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
+/// Formats the numbers of a bar: `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
 fn bar_numbers(path: &PathDelta, counts: &Sides<u64>, scale: PathScale) -> String {
     let calls = match &path.calls {
         Sides { base: 0, change: 0 } => String::new(),
         Sides { base, change } if base == change => {
             format!(", called {} times", number::count(scale.per_op(*base)))
         }
-        calls => format!(", called {} times", scale.both(calls)),
+        calls => format!(", called {} times", scale.from_to(calls)),
     };
     scale.numbers(counts) + &calls
 }
@@ -398,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn curves_cross_between_the_logarithms_of_their_points() {
+    fn crossings_are_interpolated_in_logarithms() {
         let base = [(1.0, 100.0), (4.0, 200.0), (16.0, 400.0)];
         let change = [(1.0, 110.0), (4.0, 210.0), (16.0, 380.95)];
         let [crossing] = crossings(&base, &change)[..] else { panic!() };
@@ -408,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_the_colour_of_its_own_code_and_what_moved_is_never_too_narrow() {
+    fn narrow_bars_with_large_deltas_are_drawn_and_coloured_by_their_own_code() {
         let path = PathDelta::with_instructions;
         let paths = [
             path(0, "stat", 10_000, 10_044),
@@ -418,9 +424,9 @@ mod tests {
             path(1, "walk", 5000, 5003),
         ];
         let scale = PathScale { by: CountKind::Instructions, ops: 1, spread: 5.0 };
-        let whole = Sides { base: 10_000, change: 10_044 };
-        let flame = path_flame(&paths, whole, scale).unwrap();
-        let shown = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
+        let total = Sides { base: 10_000, change: 10_044 };
+        let flame = path_flame(&paths, total, scale).unwrap();
+        let shown = |bar: &FlameBar| (bar.name.clone(), bar.delta_share, bar.own_numbers.clone());
         let bars: Vec<_> = flame.bars.iter().map(shown).collect();
         let expected = [
             ("all", 0.0, None),
@@ -430,16 +436,16 @@ mod tests {
             ("walk", 0.0, None),
         ];
         let expected =
-            expected.map(|(name, moved, own)| (name.into(), moved, own.map(str::to_owned)));
+            expected.map(|(name, delta, own)| (name.into(), delta, own.map(str::to_owned)));
         assert_eq!(bars, expected);
-        // The room of what is not drawn is in its caller's.
-        let room = |index: usize| (flame.bars[index].width * 1e6).round();
-        assert!(room(2) > room(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
+        // The caller has the width of the callee that is not drawn.
+        let width = |index: usize| (flame.bars[index].width * 1e6).round();
+        assert!(width(2) > width(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
     }
 
-    /// A lock is waited for much longer, in a function that executes as much as before.
+    /// The wait for a lock grows, and the functions execute as many instructions as before.
     #[test]
-    fn bars_of_waits_are_as_wide_and_as_dark_as_what_was_waited() {
+    fn width_and_colour_of_a_flame_graph_of_waits_follow_the_waits() {
         let path = |depth, function, base, change| PathDelta {
             wait: Sides { base, change },
             ..PathDelta::with_instructions(depth, function, 50, 50)
@@ -450,23 +456,22 @@ mod tests {
         let bars: Vec<_> = flame
             .bars
             .iter()
-            .map(|bar| (bar.name.as_str(), bar.moved, bar.width.round()))
+            .map(|bar| (bar.name.as_str(), bar.delta_share, bar.width.round()))
             .collect();
         assert_eq!(bars[2], ("lock", 1.0, 99.0), "{flame:?}");
         assert!(bars.iter().filter(|bar| bar.0 != "lock").all(|bar| bar.1 == 0.0), "{flame:?}");
     }
 
     #[test]
-    fn everything_has_room_and_nothing_lies_on_another() {
-        // Of 0 the callees are 1 and 3, of 1 it is 2, and of 3 they are 4 and 5.
+    fn callees_are_within_their_caller_and_do_not_overlap() {
+        // 0 calls 1 and 3, 1 calls 2, and 3 calls 4 and 5.
         let callers = [None, Some(0), Some(1), Some(0), Some(3), Some(3)];
-        let places = places(&callers, &[20, 20, 40, 20, 40, 30]);
-        let seen: Vec<_> =
-            places.iter().map(|place| (place.from, place.from + place.room)).collect();
-        assert_eq!(seen, [(0, 170), (0, 60), (0, 40), (60, 150), (60, 100), (100, 130)]);
+        let spans = lay_out(&callers, &[20, 20, 40, 20, 40, 30]);
+        let ends: Vec<_> = spans.iter().map(|span| (span.start, span.start + span.width)).collect();
+        assert_eq!(ends, [(0, 170), (0, 60), (0, 40), (60, 150), (60, 100), (100, 130)]);
         for (index, caller) in callers.iter().enumerate() {
             let Some(caller) = *caller else { continue };
-            assert!(seen[caller].0 <= seen[index].0 && seen[index].1 <= seen[caller].1, "{index}");
+            assert!(ends[caller].0 <= ends[index].0 && ends[index].1 <= ends[caller].1, "{index}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Saved results of every kind as reports; one row of a comparison explained; versions.
+//! Reports of saved results of every kind, the explanation of one row, and versions.
 
 use crate::counts::{changed_paths, kind_functions, row_costs};
 use crate::exits::{ExitDiff, ExitTables};
@@ -38,42 +38,43 @@ impl Report for Comparison {
     }
 }
 
-/// Row of a comparison with everything that is known of it.
+/// One row of a comparison with all its details.
 #[derive(Debug, Clone)]
-pub struct Explained {
+pub struct ExplainedRow {
+    /// The comparison with this row only.
     comparison: Comparison,
-    /// Call paths of the row; `None` where its profiles are not at hand.
+    /// Call paths of the row; `None` without its profiles.
     paths: Option<RowPaths>,
 }
 
-const NO_PROFILES: &str = "This file has no profiles. To see where the row goes, changed or not, \
-                           explain it from its run directory:";
+const NO_PROFILES: &str = "This file has no profiles. To see all costs of the row, use its run \
+                           directory:";
 
-impl Explained {
-    /// Picks the row of that name; `None` where the comparison has none.
-    pub fn new(comparison: &Comparison, row: &str) -> Option<Explained> {
-        let mut alone = comparison.clone();
-        alone.rows.retain(|other| other.row == row);
-        // Results over several rows together do not belong to one of them.
-        match &mut alone.method {
+impl ExplainedRow {
+    /// Picks the row of that name; `None` if the comparison has no such row.
+    pub fn new(comparison: &Comparison, row: &str) -> Option<ExplainedRow> {
+        let mut one_row = comparison.clone();
+        one_row.rows.retain(|other| other.row == row);
+        // Results that are computed from several rows do not describe this row.
+        match &mut one_row.method {
             ComparisonMethod::Counts(counts) => counts.growth.clear(),
             ComparisonMethod::Times(times) => times.crossings.clear(),
             ComparisonMethod::Guests(_) => {}
         }
-        (!alone.rows.is_empty()).then_some(Explained { comparison: alone, paths: None })
+        (!one_row.rows.is_empty()).then_some(ExplainedRow { comparison: one_row, paths: None })
     }
 
-    pub fn with_paths(self, paths: Option<RowPaths>) -> Explained {
-        Explained { paths, ..self }
+    pub fn with_paths(self, paths: Option<RowPaths>) -> ExplainedRow {
+        ExplainedRow { paths, ..self }
     }
 
-    /// Returns the comparison with this row alone.
+    /// Returns the comparison with this row only.
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }
 
-    /// Sections of where the row goes, or of how that is found.
-    fn costs(&self) -> Vec<Section> {
+    /// Returns the sections of all costs of the row, or the command that prints them.
+    fn cost_sections(&self) -> Vec<Section> {
         let is_counted = self.comparison.rows.iter().any(|row| !row.effects().is_empty())
             && self.comparison.counts().is_some();
         match &self.paths {
@@ -91,21 +92,21 @@ impl Explained {
     }
 }
 
-impl Report for Explained {
+impl Report for ExplainedRow {
     fn view(&self) -> View {
         let mut view = self.comparison.view();
         for section in &mut view.sections {
             if let Section::Functions(functions) = section {
-                functions.is_whole = true;
+                functions.is_complete = true;
             }
         }
         let is_functions = |section: &Section| matches!(section, Section::Functions(_));
-        let behind = view.sections.iter().rposition(is_functions);
-        let behind = behind.map_or(view.sections.len(), |index| index + 1);
+        let functions = view.sections.iter().rposition(is_functions);
+        let position = functions.map_or(view.sections.len(), |index| index + 1);
         let rows = &self.comparison.rows;
-        let changed = changed_paths(rows).chain(rows.iter().map(kind_functions));
-        let all: Vec<Section> = changed.chain(self.costs()).collect();
-        view.sections.splice(behind..behind, all);
+        let changes = changed_paths(rows).chain(rows.iter().map(kind_functions));
+        let sections: Vec<Section> = changes.chain(self.cost_sections()).collect();
+        view.sections.splice(position..position, sections);
         view
     }
 
@@ -159,9 +160,9 @@ impl Report for Saved {
     }
 }
 
-/// Lists the guest programs, QEMU and the kernels that a comparison of exact counts or of guests
-/// was made with, which have to be the same for its numbers to come out again. Ends in a newline;
-/// `None` of other results.
+/// Lists the versions of the guest programs, QEMU and the kernels that a comparison of counts or of
+/// guests used. With the same versions a repetition has the same numbers. The text ends in a
+/// newline; `None` for other results.
 pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     let SavedResult::Comparison(comparison) = result else { return None };
     let (key, kernels) = match &comparison.method {
@@ -181,11 +182,11 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     let guest = ("guest", short_hashes(&key.guest));
     let rows = [guest, ("QEMU", key.qemu.clone())];
     let kernels = kernels.into_iter().map(|(name, identity)| (name, kernel_version(identity)));
-    let cells = rows.into_iter().chain(kernels).map(|(name, what)| [name.to_owned(), what]);
+    let cells = rows.into_iter().chain(kernels).map(|(name, version)| [name.to_owned(), version]);
     Some(Page::new(options).columns(&cells.collect::<Vec<_>>()))
 }
 
-/// A package's version stands in its source; the image is known by its hash alone.
+/// Describes a kernel: its source (with a package's version), release, hash of the image, date.
 fn kernel_version(identity: &Identity) -> String {
     let (source, image) = (&identity.source, short_hashes(&identity.sha256));
     let release = identity.release.iter().map(|release| format!("{release}, "));

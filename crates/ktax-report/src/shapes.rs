@@ -1,19 +1,19 @@
-//! A [`Comparison`] in the shape of a published table, to lay beside it.
+//! A [`Comparison`] in the shape of a published table, so that the two can be compared.
 
 use std::collections::BTreeMap;
 
 use crate::formats::{Page, TextOptions, published_table};
-use crate::view::{Kind, Line, Section, SideLine, Table};
+use crate::view::{ColumnKind, Line, Section, SideLine, Table};
 use crate::{counts, number, words};
 use ktax_model::{
     Comparison, ComparisonMethod, Effect, MachineModel, NativeRow, NativeTable, Row, Side, family,
 };
 use ktax_stats::tables::{checked_percent_change, mean, median, percent_change};
 
-/// Published table whose shape is used.
+/// Published table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The three tables of the LSM paper of 2002, and the rows of lmbench that it left out.
+    /// The three tables of the LSM paper of 2002, and the rows of lmbench that the paper left out.
     Lmbench,
     /// The performance counters of the PARAVIRT mail of 2009.
     Counters,
@@ -22,8 +22,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Prints the table, ending in a newline, and below it which rows it has no place for; lines
-    /// without rows in the Comparison are left out.
+    /// Prints the table, and the names of the rows that are not in the table. Lines without a row
+    /// in the Comparison are left out. The text ends in a newline.
     pub fn render(self, comparison: &Comparison, options: TextOptions) -> String {
         let table = match self {
             Shape::Lmbench => render_lmbench(comparison, options),
@@ -36,14 +36,14 @@ impl Shape {
             return table;
         }
         let omitted = format!(
-            "Omitted, because these tables have no place for them: {}. To print all rows, type \
+            "Omitted, because these tables have no line for them: {}. To print all rows, run \
              `ktax report` without --columns.",
             omitted.join(", ")
         );
         table + "\n" + &Page::new(options).paragraph(&omitted)
     }
 
-    /// Tells whether the table has a place for a row.
+    /// Tells whether a row is in the table.
     fn has(self, comparison: &Comparison, row: &Row) -> bool {
         match self {
             Shape::Lmbench => has_lmbench_row(comparison, row),
@@ -53,14 +53,15 @@ impl Shape {
     }
 }
 
-/// Prints for each family of rows that differ in `pages` alone the overhead, and what is above it.
+/// Prints a table for each family of rows that only differ in `pages`: the cost without extra pages
+/// (the overhead), and the costs above it.
 fn render_pages(comparison: &Comparison, options: TextOptions) -> String {
     let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
     let page = Page::new(options);
     let mut text = page.paragraph(&comparison.title);
     if overheads.clone().next().is_none() {
-        let missing = "No row has pages=0, what a process costs without extra pages: compare \
-                       with `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
+        let missing = "No row has pages=0, the cost of a process without extra pages. Compare with \
+                       `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
         return text + "\n" + &page.paragraph(missing);
     }
     for overhead in overheads {
@@ -69,32 +70,31 @@ fn render_pages(comparison: &Comparison, options: TextOptions) -> String {
     text
 }
 
-/// Tells whether a row is in one of the tables: with pages beside a row without, both measured.
+/// Tells whether a row is in one of the tables: its family must have a measured row without pages.
 fn has_page_row(comparison: &Comparison, row: &Row) -> bool {
     let title = family(&row.row, "pages");
     let is_overhead = |row: &&Row| row.params.get("pages") == Some(&0);
     let overheads = comparison.rows.iter().filter(is_overhead);
-    let none = overheads.filter(|one| family(&one.row, "pages") == title);
-    let is_shown = |none: &Row| {
-        let effect = none.effects().first();
-        effect.is_some_and(|none| {
-            row.params.get("pages") == Some(&0) || pages_cells(row, none).is_some()
+    let mut overheads = overheads.filter(|overhead| family(&overhead.row, "pages") == title);
+    overheads.any(|overhead| {
+        let effect = overhead.effects().first();
+        effect.is_some_and(|overhead| {
+            row.params.get("pages") == Some(&0) || pages_cells(row, overhead).is_some()
         })
-    };
-    none.into_iter().any(is_shown)
+    })
 }
 
-fn pages_table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> String {
-    let Some(none) = overhead.effects().first() else { return String::new() };
-    let (base, change) = (number::count(none.base), number::count(none.change));
-    let title = family(&overhead.row, "pages");
+fn pages_table(comparison: &Comparison, row: &Row, options: TextOptions) -> String {
+    let Some(overhead) = row.effects().first() else { return String::new() };
+    let (base, change) = (number::count(overhead.base), number::count(overhead.change));
+    let title = family(&row.row, "pages");
     let mut text = format!(
         "\n{}: overhead for creating one process: {base} instructions in base, \
          {change} in change\n\n",
         Page::new(options).escape(&title)
     );
     let sized = comparison.rows.iter().filter(|row| family(&row.row, "pages") == title);
-    let rows = sized.filter_map(|row| pages_cells(row, none));
+    let rows = sized.filter_map(|row| pages_cells(row, overhead));
     let header =
         ["pages", "base\nabove overhead", "per page", "change\nabove overhead", "per page"];
     text += &published_table(&header, rows.collect(), 0..header.len(), options);
@@ -105,23 +105,27 @@ fn pages_table(comparison: &Comparison, overhead: &Row, options: TextOptions) ->
     text
 }
 
-fn pages_cells(row: &Row, none: &Effect) -> Option<Vec<String>> {
+/// Returns the cells of a row: pages, and of both sides the cost above the overhead and this cost
+/// per page. `None` for a row without pages.
+fn pages_cells(row: &Row, overhead: &Effect) -> Option<Vec<String>> {
     let effect = row.effects().first()?;
     let pages = *row.params.get("pages").filter(|pages| **pages > 0)? as f64;
     let mut cells = vec![number::count(pages)];
-    for above in [effect.base - none.base, effect.change - none.change] {
+    for above in [effect.base - overhead.base, effect.change - overhead.change] {
         cells.extend([number::delta(above), number::delta(above / pages)]);
     }
     Some(cells)
 }
 
-/// Counter with its name and unit, its name in the guest's values, and the factor by which those
-/// are larger.
+/// Line of the table of performance counters.
 struct Counter {
+    /// Name with its unit.
     name: &'static str,
+    /// Name of the value that the guest reports.
     value: &'static str,
+    /// The guest's unit is this factor smaller.
     divisor: f64,
-    /// Reason for which the exact engine has none.
+    /// Reason for which the exact engine has no value.
     not_exact: &'static str,
 }
 
@@ -138,8 +142,8 @@ const fn counter(
 const COUNTERS: [Counter; 9] = [
     counter("task clock (msecs)", "task-clock-ns", 1e6, "instructions are not time"),
     counter("CPU migrations", "cpu-migrations", 1.0, "there is one CPU"),
-    counter("context switches", "context-switches", 1.0, "the guest did not say"),
-    counter("page faults", "page-faults", 1.0, "the guest did not say"),
+    counter("context switches", "context-switches", 1.0, "the guest reported no value"),
+    counter("page faults", "page-faults", 1.0, "the guest reported no value"),
     counter("CPU cycles", "cycles", 1.0, "QEMU executes instructions, not cycles"),
     counter("instructions", "instructions", 1.0, "the row failed"),
     counter("cache references", "cache-references", 1.0, "QEMU has no caches; --model models some"),
@@ -147,7 +151,7 @@ const COUNTERS: [Counter; 9] = [
     counter("time elapsed (msecs)", "nanoseconds", 1e6, "instructions are not time"),
 ];
 
-/// Counters that only the model of a machine has, which follow the others.
+/// Counters that only a machine model has. They follow the others.
 const MODEL_COUNTERS: [Counter; 4] = [
     counter("L1 icache misses", "l1i-misses", 1.0, ""),
     counter("dTLB misses", "dtlb-misses", 1.0, ""),
@@ -155,12 +159,12 @@ const MODEL_COUNTERS: [Counter; 4] = [
     counter("branch misses", "branch-misses", 1.0, ""),
 ];
 
-/// Reason for which a model has no misses of the last cache.
+/// Reason for which a model has no misses of the last-level cache.
 const TOO_SHORT: &str = "(the region is too short for the model)";
 
 const MODEL_PREFIX: &str = "model-";
 
-/// Values of counters by their names in the guest.
+/// Values by the guest's names of the counters.
 type Values = BTreeMap<String, f64>;
 
 /// Prints one table for each row: base, change, relative change, counter.
@@ -185,7 +189,7 @@ fn render_counters(comparison: &Comparison, options: TextOptions) -> String {
     comparison.rows.iter().map(section).collect()
 }
 
-/// Returns the machine that was modelled, if any was.
+/// Returns the machine that was modelled; `None` without a model.
 fn modelled_machine(comparison: &Comparison) -> Option<&MachineModel> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => counts.key.machine.model.as_ref()?.machine(),
@@ -218,7 +222,8 @@ fn side_values(row: &Row, side: Side) -> Values {
     values
 }
 
-/// Tells whether the run was made with `--counters`: each counter has a value then, or a reason.
+/// Tells whether the row was run with `--counters`. Each counter then has a value, or a reason for
+/// having none.
 fn is_counted(row: &NativeRow) -> bool {
     let has_clock = row.samples.iter().any(|sample| sample.values.contains_key("task-clock-ns"));
     has_clock || !row.uncounted.is_empty()
@@ -230,11 +235,12 @@ pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
         let why = |counter: &Counter, is_counted: bool| match row.uncounted.get(counter.value) {
             _ if is_counted => String::new(),
             Some(reason) => format!("({reason})"),
-            None => "(the run did not say)".to_owned(),
+            None => "(the run reported no value)".to_owned(),
         };
-        let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
+        let columns =
+            [("here", ColumnKind::Number), ("counter", ColumnKind::Words), ("", ColumnKind::Words)];
         let lines = counter_lines(COUNTERS.iter(), &[medians(row)], why).into_iter().map(Line::new);
-        let table = Table { wraps: 2, ..Table::new(columns) }.with(lines);
+        let table = Table { wrapped_column: 2, ..Table::new(columns) }.with_lines(lines);
         Section::Table { title: counters_title(&row.workload.row), table, notes: Vec::new() }
     };
     table.rows.iter().filter(|row| is_counted(row)).map(section)
@@ -252,7 +258,8 @@ fn medians(row: &NativeRow) -> Values {
     all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
-/// Values, of two by how much they differ, the counter, and a remark on the value.
+/// Returns lines of: the values, the change (if there are two values), the counter's name, a
+/// remark.
 fn counter_lines<'a>(
     counters: impl Iterator<Item = &'a Counter>,
     values: &[Values],
@@ -267,8 +274,8 @@ fn counter_lines<'a>(
             cells.push(change_cell(*base, *change));
         }
         cells.push(counter.name.to_owned());
-        let counted = found.iter().all(Option::is_some);
-        cells.push(why(counter, counted));
+        let is_counted = found.iter().all(Option::is_some);
+        cells.push(why(counter, is_counted));
         cells
     };
     counters.map(line).collect()
@@ -282,7 +289,7 @@ fn value_cell(value: Option<f64>) -> String {
     }
 }
 
-/// Formats the change in percent of the base; empty where there is none.
+/// Formats the change in percent of the base; empty without a base.
 fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
     match base.zip(change).and_then(|(base, change)| checked_percent_change(base, change)) {
         Some(percent) => format!("{}%", number::percent(Some(percent))),
@@ -290,10 +297,11 @@ fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
     }
 }
 
-/// Titles, which end in a colon, and lines: a name, and the rows whose mean it is.
+/// The tables as text: a title, which ends in a colon, then lines `NAME = ROW [ROW …]`. The value
+/// of a line is the mean of its rows.
 const LMBENCH_TABLES: &str = include_str!("lmbench-tables.txt");
 
-/// Line of a published table: its name, and the rows whose mean it is.
+/// Name of a line, and the names of its rows.
 type PublishedLine = (&'static str, Vec<&'static str>);
 
 fn lmbench_line(line: &'static str) -> Option<PublishedLine> {
@@ -301,13 +309,13 @@ fn lmbench_line(line: &'static str) -> Option<PublishedLine> {
     Some((name, rows.split(' ').collect()))
 }
 
-/// Prints the published tables, with the verdicts that they did not have.
+/// Prints the tables of the paper with a further column, the verdict.
 fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
     let page = Page::new(options);
     let mut text = page.paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title));
     if let Some(counts) = comparison.counts() {
-        for SideLine { side, what, beside } in counts::sides(counts) {
-            text += &page.paragraph(&format!("{side}: {what} {beside}"));
+        for SideLine { side, name, settings } in counts::sides(counts) {
+            text += &page.paragraph(&format!("{side}: {name} {settings}"));
         }
         text += &page.paragraph(&words::counts_header(counts));
     }
@@ -326,13 +334,14 @@ fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
     text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
 }
 
-/// Tells whether a row is in one of the lines; a mean of several rows needs all of them.
+/// Tells whether a row is in a line that is printed. A line is printed if the Comparison has all
+/// its rows.
 fn has_lmbench_row(comparison: &Comparison, row: &Row) -> bool {
     let mut lines = LMBENCH_TABLES.lines().filter_map(lmbench_line);
     lines.any(|(_, names)| names.contains(&&*row.row) && line_rows(comparison, &names).is_some())
 }
 
-/// Returns the rows of a line, if the Comparison has them all.
+/// Returns the rows of a line; `None` if the Comparison does not have all of them.
 fn line_rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a Row>> {
     let find_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
     names.iter().map(find_row).collect()
@@ -345,14 +354,14 @@ fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Opti
     verdicts.dedup();
     let verdict = verdicts.join(" / ");
     if headlines.len() < rows.len() {
-        let nothing = [(*name).to_owned(), String::new(), String::new(), String::new()];
-        return Some(nothing.into_iter().chain([verdict]).collect());
+        let empty_cells = [(*name).to_owned(), String::new(), String::new(), String::new()];
+        return Some(empty_cells.into_iter().chain([verdict]).collect());
     }
     let mean_of = |value: fn(&Effect) -> f64| {
         mean(&headlines.iter().map(|effect| value(effect)).collect::<Vec<f64>>())
     };
     let (base, change) = (mean_of(|effect| effect.base)?, mean_of(|effect| effect.change)?);
-    // Instructions: less is better, as of the times in the original's tables.
+    // As for the times of the paper, a positive overhead means that the change costs more.
     let overhead = (base != 0.0).then(|| percent_change(base, change));
     let percent = number::percent(overhead);
     let numbers = [number::count(base), number::count(change), percent + "%"];

@@ -1,8 +1,8 @@
-//! Comparisons of times of pairs, as a report.
+//! Reports of comparisons of times, measured in pairs of boots.
 
 use crate::view::{
-    Columns, Details, FailureReason, Fields, Kind, Legend, Line, Note, Picture, Records, RowDetail,
-    Section, SideLine, Table, Trail, View,
+    ColumnKind, Columns, Details, FailureReason, Fields, Legend, Line, Note, PairTrail, Picture,
+    Records, RowDetail, Section, SideLine, Table, View,
 };
 use crate::{changes, number, pictures, words};
 use ktax_host::text::counted;
@@ -11,7 +11,8 @@ use ktax_model::{
     TimesEvidence, fact,
 };
 
-/// Shows the table, then why rows have no answer, what failed, and how good the measurement was.
+/// Builds the page: the table, rows without an answer, failures, and the quality of the
+/// measurement.
 pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
     let rows: Vec<TimedRow<'_>> = rows.collect();
@@ -42,7 +43,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         title: comparison.title.clone(),
         headline: words::headline(&comparison.rows),
         sides: sides(times),
-        side_heads: ["kernel", "what it is"],
+        side_heads: ["kernel", "settings"],
         how: how_measured(times),
         again: ktax_plan::again(comparison, &comparison.rows),
         sections,
@@ -69,18 +70,18 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
         ("base, change", "median over the boots; each boot counts as the median of its loops"),
         ("ratio", "change over base (Hodges-Lehmann estimate), with its signed-rank interval"),
     ];
-    let all = ["Times are per operation.".to_owned()].into_iter();
-    Legend::new(all.chain(words::programs(&comparison.rows))).with(terms).with([
+    let sentences = ["Times are per operation.".to_owned()].into_iter();
+    Legend::new(sentences.chain(words::programs(&comparison.rows))).with_terms(terms).with_terms([
         (
             "MDE %",
             format!("{mde}: the smallest change that nine of ten such runs would have found"),
         ),
         ("verdict", verdict),
-        ("A/A ratio", "base against base; 1 on a fair machine".to_owned()),
+        ("A/A ratio", "ratio of base to base; 1 on an unbiased machine".to_owned()),
         (
             "between boots",
-            "share of the base's variance that lies between boots, not between the loops of one; \
-             if it is near 0, more loops help as much as more pairs"
+            "share of the base's variance between boots, as opposed to the loops of one boot; if \
+             it is near 0, more loops help as much as more pairs"
                 .to_owned(),
         ),
     ])
@@ -89,13 +90,13 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
 fn sides(times: &TimesComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
-        what: times.facts.get(side).get(fact::KERNEL).cloned().unwrap_or_default(),
-        beside: subject_words(times.plan.asked.subjects.get(side)),
+        name: times.facts.get(side).get(fact::KERNEL).cloned().unwrap_or_default(),
+        settings: subject_words(times.plan.asked.subjects.get(side)),
     };
     Side::BOTH.map(line).to_vec()
 }
 
-/// Describes a side: kernel, boot line, settings.
+/// Describes a side: kernel, boot line, settings; `as it is` for the unchanged machine.
 fn subject_words(subject: &TimedSubject) -> String {
     if subject.bare_metal {
         return "bare metal".to_owned();
@@ -131,32 +132,32 @@ fn how_measured(times: &TimesComparison) -> String {
     }
 }
 
-/// Facts of the machine that are equal on both sides and change times.
+/// Lists the facts of the machine that influence times, if they are equal on both sides.
 fn machine_words(facts: &Sides<Facts>) -> String {
     let Sides { base, change } = facts;
     let known_fact = |facts: &Facts, name: &str| {
         facts.get(&fact::machine_fact(name)).or_else(|| facts.get(name)).cloned()
     };
-    let named =
+    let texts =
         [fact::CPU, fact::GOVERNOR, fact::THP, fact::CLOCK].into_iter().filter_map(|name| {
             let value = known_fact(base, name)
                 .filter(|value| known_fact(change, name).as_ref() == Some(value))?;
             Some(if name == fact::CPU { value } else { format!("{name} {value}") })
         });
-    named.map(|fact| format!(" · {fact}")).collect()
+    texts.map(|fact| format!(" · {fact}")).collect()
 }
 
-/// Table with one line for each row; those that do not decide belong to those above them. The times
-/// may go: the ratio is the answer.
+/// Table with one line for each row; secondary rows belong to the row above. A narrow page leaves
+/// out the pairs, the MDE, then the times.
 fn rows_table(rows: &[TimedRow<'_>]) -> Table {
     let ns = |side: Side| move |(_, times): TimedRow<'_>| times.ns.get(side).map(number::measured);
     let mut columns = Columns::new(rows);
     columns.row("workload", |(row, _)| &row.row);
-    columns.number("base ns", ns(Side::Base)).away(2);
-    columns.number("change ns", ns(Side::Change)).away(2);
+    columns.number("base ns", ns(Side::Base)).drop_order(2);
+    columns.number("change ns", ns(Side::Change)).drop_order(2);
     columns.number("ratio\n(95 %)", |(_, times)| times.ratio.map(shown_ratio));
-    columns.number("pairs", |(_, times)| times.pairs).away(0);
-    columns.number("MDE %", |(_, times)| times.detectable_percent.map(number::limit)).away(1);
+    columns.number("pairs", |(_, times)| times.pairs).drop_order(0);
+    columns.number("MDE %", |(_, times)| times.detectable_percent.map(number::limit)).drop_order(1);
     columns.verdict(|(row, _)| row.verdict);
     columns.with_parts(|(row, _)| !row.headline)
 }
@@ -167,11 +168,10 @@ fn shown_ratio(ratio: Ratio) -> String {
     format!("{:.3} ({:.3}…{high})", ratio.estimate, ratio.low)
 }
 
-const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled ones are change \
-                           over base, hollow ones are A/A pairs, base over base. The band is the \
-                           interval of the ratio. A dashed line marks where the results so far \
-                           were tested. A drift of the machine shows as a slope of the hollow \
-                           marks.";
+const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled marks are change \
+                           over base, hollow marks are A/A pairs, base over base. The band is the \
+                           interval of the ratio. A dashed line marks an interim test of the \
+                           results. A drift of the machine shows as a slope of the hollow marks.";
 
 pub fn details(comparison: &Comparison, times: &TimesComparison) -> Details {
     let timed = pictures::by_size(&comparison.rows).into_iter();
@@ -185,14 +185,14 @@ fn row_detail(
     times: &TimesComparison,
     (row, evidence): TimedRow<'_>,
 ) -> RowDetail {
-    let trail = Trail {
+    let trail = PairTrail {
         pairs: evidence.series.clone(),
         looks: times.pairs_at_looks.clone(),
         ratio: evidence.ratio,
     };
     let mut sentences = vec![format!("{}. One operation: {}.", row.title, row.operation)];
     sentences.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
-    let alone = std::slice::from_ref(row);
+    let one_row = std::slice::from_ref(row);
     RowDetail {
         row: row.row.clone(),
         answer: evidence
@@ -204,7 +204,7 @@ fn row_detail(
             Section::picture("Pairs in the order of time", Picture::Trail(trail), ""),
             pair_numbers(evidence),
         ],
-        again: ktax_plan::again(comparison, alone),
+        again: ktax_plan::again(comparison, one_row),
     }
 }
 
@@ -216,25 +216,26 @@ fn pair_numbers(times: &TimesEvidence) -> Section {
     });
     let p = format!("{:.4} (corrected over {})", times.p_adjusted, counted(times.family, "row"));
     let lines = [line("p", p)].into_iter().chain(control);
-    Section::table(Table::new([("", Kind::Words), ("", Kind::Words)]).with(lines))
+    Section::table(Table::new([("", ColumnKind::Words), ("", ColumnKind::Words)]).with_lines(lines))
 }
 
 /// Row with the evidence of its pairs.
 type TimedRow<'a> = (&'a Row, &'a TimesEvidence);
 
-/// Sentences that say why there are no verdicts at all, or fewer than one might expect.
+/// Sentences about the reasons for which the comparison has no verdicts, or needs more boots for
+/// them.
 fn unfit_sentences(times: &TimesComparison) -> Section {
     let blocks = times.plan.asked.is_in_blocks().then(|| {
-        "Blocks give less certainty than pairs of boots: whatever else changed between two boots \
-         of this machine looks like the change, and more processes in a boot do not help. A \
-         verdict needs 10 pairs of neighbouring blocks and 8 A/A pairs: 36 boots, in the order \
-         that `ktax run` asks for."
+        "Blocks give less certainty than pairs of boots: all differences between two boots of this \
+         machine look like the change, and more processes in a boot do not help. A verdict needs \
+         10 pairs of neighbouring blocks and 8 A/A pairs: 36 boots, in the order that `ktax run` \
+         prints."
             .to_owned()
     });
     Section::sentences(times.unfit.iter().cloned().chain(blocks))
 }
 
-/// Reasons why single rows have no answer, each once.
+/// Section of the rows without an answer. Rows with the same reason are listed together.
 fn unanswered_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     let mut reasons: Vec<FailureReason> = Vec::new();
     for (row, _) in rows.iter().filter(|(row, _)| row.reason != times.unfit) {
@@ -254,12 +255,13 @@ fn unanswered_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     Section::Reasons { title: "Rows without an answer:".to_owned(), reasons }
 }
 
-/// Notes of the speed that guests keep, in percent of bare metal's: the inverse of the ratio.
+/// Notes on the speed of guests in percent of the speed of bare metal, which is the inverse of the
+/// ratio.
 fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     let note = |(row, times): &TimedRow<'_>| {
         let Ratio { estimate, low, high } = times.ratio?;
-        let [most, least] = [low, high.unwrap_or(f64::INFINITY)].map(|ratio| 100.0 / ratio);
-        let text = format!("{:.1} % ({least:.1}…{most:.1})", 100.0 / estimate);
+        let [max, min] = [low, high.unwrap_or(f64::INFINITY)].map(|ratio| 100.0 / ratio);
+        let text = format!("{:.1} % ({min:.1}…{max:.1})", 100.0 / estimate);
         Some(Note { row: row.row.clone(), text })
     };
     let has_guest = times.plan.asked.subjects.base.bare_metal;
@@ -267,7 +269,7 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     Section::notes("The guest's speed, in percent of bare metal's:", answered.filter_map(note))
 }
 
-/// Sentences about where curves cross.
+/// Sentences about the crossings of curves.
 fn crossing_sentences(times: &TimesComparison) -> Section {
     let sentence = |crossing: &Crossing| {
         let Crossing {
@@ -278,13 +280,15 @@ fn crossing_sentences(times: &TimesComparison) -> Section {
             ratios,
             is_certain,
         } = crossing;
-        let certain = match is_certain {
+        let remark = match is_certain {
             true => "",
-            false => " This may be chance: not both ratios differ from 1 by more than noise.",
+            false => {
+                " This may be chance: at least one of the ratios differs from 1 only by noise."
+            }
         };
         format!(
             "{family}: the curves cross at about {parameter}={}. The ratio is {} at \
-             {parameter}={from}, and {} at {parameter}={to}.{certain}",
+             {parameter}={from}, and {} at {parameter}={to}.{remark}",
             number::measured(*crossed_at),
             shown_ratio(ratios.0),
             shown_ratio(ratios.1),
@@ -293,21 +297,23 @@ fn crossing_sentences(times: &TimesComparison) -> Section {
     Section::sentences(times.crossings.iter().map(sentence))
 }
 
-/// Table of how fair the machine is, and where its noise is.
+/// Table of the A/A ratios, and of the share of the noise between boots.
 fn controls_table(rows: &[TimedRow<'_>]) -> Section {
-    let between = |times: &TimesEvidence| Some(format!("{:.0}", times.between_boots_percent?));
+    let between_boots =
+        |times: &TimesEvidence| Some(format!("{:.0}", times.between_boots_percent?));
     let ratio = |times: &TimesEvidence| Some(shown_ratio(times.control?.ratio));
-    let is_known = |(_, times): &TimedRow<'_>| ratio(times).is_some() || between(times).is_some();
-    let known: Vec<TimedRow<'_>> = rows.iter().copied().filter(is_known).collect();
-    let mut columns = Columns::new(&known);
+    let has_cells =
+        |(_, times): &TimedRow<'_>| ratio(times).is_some() || between_boots(times).is_some();
+    let lines: Vec<TimedRow<'_>> = rows.iter().copied().filter(has_cells).collect();
+    let mut columns = Columns::new(&lines);
     columns.row("workload", |(row, _)| &row.row);
     columns.number("A/A ratio\n(99 %)", |(_, times)| ratio(times));
-    columns.number("between boots\n%", |(_, times)| between(times));
+    columns.number("between boots\n%", |(_, times)| between_boots(times));
     let table = columns.with_parts(|(row, _)| !row.headline);
-    table.titled("How fair and how noisy the machine was")
+    table.with_title("Bias and noise of the machine")
 }
 
-/// Returns unrounded lines, one for each row.
+/// Returns one line for each row, with unrounded values.
 pub fn records(comparison: &Comparison) -> Records {
     let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
     let rows: Vec<TimedRow<'_>> = rows.collect();

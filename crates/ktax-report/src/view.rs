@@ -1,12 +1,12 @@
-//! The content of a page, whatever its format: plain data that says what each part is. A picture
-//! says what is drawn, and how large, but not how it looks; each of its numbers also stands as
-//! text, in its own lines or in a table of the page.
+//! The content of a page as plain data that does not depend on the format. A picture has the data
+//! that a format draws, not shapes and colours. The page also shows the numbers of each picture as
+//! text, in the picture's labels or in a table.
 //!
-//! Text is as it came. Each format escapes it in its own way.
+//! Texts are not escaped here. Each format escapes them in its own way.
 
 mod table;
 
-pub use table::{Cell, Column, Columns, Fields, Kind, Line, Records, Table, Value};
+pub use table::{Cell, Column, ColumnKind, Columns, Fields, Line, Records, Table, Value};
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,8 @@ use ktax_model::{FORMAT, PairRatio, Ratio, Saved, SavedResult, Sides, Verdict, W
 
 /// Result that can be shown in every format.
 pub trait Report {
-    /// Name that tells it from others beside it: a point of a sweep, a path. Empty without others.
+    /// Name that distinguishes this report from others that are printed with it, such as a point of
+    /// a sweep or a path. Empty for a single report.
     fn name(&self) -> &str {
         ""
     }
@@ -24,27 +25,27 @@ pub trait Report {
     /// Builds the page for people.
     fn view(&self) -> View;
 
-    /// Builds what stands where the page has [`Section::Rows`]. Only formats that can fold it away
-    /// ask for it: it is most of a page.
+    /// Builds the details that the page shows at [`Section::Rows`]. Only formats that can fold
+    /// details away call this function, because details are most of a page.
     fn details(&self) -> Details {
         Details::default()
     }
 
-    /// Lines for programs that read tables.
+    /// Builds the lines for programs that read tables.
     fn records(&self) -> Records;
 
     fn result(&self) -> SavedResult;
 
-    /// The result as it is kept on disk, with its answer in a sentence.
+    /// Returns the result in the form that is kept on disk, with its headline.
     fn saved(&self) -> Saved
     where
         Self: Sized,
     {
-        Document::named(self.name(), self).saved()
+        Document::with_name(self.name(), self).saved()
     }
 }
 
-/// Report to be printed. Its view is built once, however many formats print it.
+/// Report with a name, for printing. Its view is built once, even if several formats print it.
 pub struct Document<'a> {
     pub name: &'a str,
     pub report: &'a dyn Report,
@@ -53,16 +54,16 @@ pub struct Document<'a> {
 
 impl<'a> From<&'a dyn Report> for Document<'a> {
     fn from(report: &'a dyn Report) -> Document<'a> {
-        Document::named(report.name(), report)
+        Document::with_name(report.name(), report)
     }
 }
 
 impl<'a> Document<'a> {
-    pub fn named(name: &'a str, report: &'a dyn Report) -> Document<'a> {
+    pub fn with_name(name: &'a str, report: &'a dyn Report) -> Document<'a> {
         Document { name, report, view: OnceCell::new() }
     }
 
-    /// The page; its title ends in the name.
+    /// Returns the page. Its title ends in the document's name.
     pub fn view(&self) -> &View {
         self.view.get_or_init(|| {
             let mut view = self.report.view();
@@ -73,13 +74,13 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The result as it is kept on disk, with its answer in a sentence.
+    /// Returns the result in the form that is kept on disk, with its headline.
     pub fn saved(&self) -> Saved {
         let (name, headline) = (self.name.to_owned(), self.view().headline.clone());
         Saved { format: FORMAT, name, headline, dir: None, result: self.report.result() }
     }
 
-    /// Lines for programs; a name is their first value.
+    /// Returns the lines for programs. If the document has a name, it is the first column.
     pub fn records(&self) -> Records {
         let mut records = self.report.records();
         if !self.name.is_empty() {
@@ -90,31 +91,33 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Content of a page, in the order in which it is read.
+/// Content of a page. The fields are in the order in which formats print them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     pub title: String,
-    /// Answer in a sentence; empty where there is none.
+    /// Answer in one sentence; empty if the report has no answer.
     pub headline: String,
-    /// Sides that were compared; empty where nothing was.
+    /// Sides that were compared; empty if the report is no comparison.
     pub sides: Vec<SideLine>,
-    /// Heads of [`SideLine::what`] and [`SideLine::beside`]; empty where nothing is beside.
+    /// Heads of [`SideLine::name`] and [`SideLine::settings`]. If the second head is empty, the
+    /// settings are not shown.
     pub side_heads: [&'static str; 2],
-    /// Measurement in words; empty where it needs none.
+    /// Description of the measurement; may be empty.
     pub how: String,
-    /// Programs that measured it, for pages that outlive a release; empty where they do not matter.
+    /// Version of the programs that measured, because a page may be older than the ktax that reads
+    /// it; may be empty.
     pub measured_by: String,
-    /// Words of the command that measures it again; empty where no command does.
+    /// Words of the command that repeats the measurement; empty if there is no such command.
     pub again: Vec<String>,
-    /// Sections: the answer first, then what is behind it.
+    /// Sections: the answer first, then the evidence.
     pub sections: Vec<Section>,
     pub warnings: Vec<Warning>,
-    /// Meaning of the numbers and the columns.
+    /// Explanation of the numbers and the columns.
     pub legend: Legend,
 }
 
 impl View {
-    /// Legend; empty where all rows of the tables failed.
+    /// Returns the legend; an empty one if the page has tables and all their rows failed.
     pub fn shown_legend(&self) -> Legend {
         let mut tables = self.sections.iter().filter_map(Section::as_table).peekable();
         match tables.peek().is_none() || tables.any(Table::has_numbers) {
@@ -124,11 +127,11 @@ impl View {
     }
 }
 
-/// Legend at the end of a page, for whoever sees such a page for the first time.
+/// Legend at the end of a page, for readers who see such a page for the first time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Legend {
     pub sentences: Vec<String>,
-    /// Words of the page, such as the head of a column, with what each means.
+    /// Terms, such as heads of columns, and their meanings.
     pub terms: Vec<(&'static str, String)>,
 }
 
@@ -137,7 +140,7 @@ impl Legend {
         Legend { sentences: sentences.into_iter().map(Into::into).collect(), terms: Vec::new() }
     }
 
-    pub fn with<T: Into<String>>(
+    pub fn with_terms<T: Into<String>>(
         mut self,
         terms: impl IntoIterator<Item = (&'static str, T)>,
     ) -> Legend {
@@ -151,24 +154,26 @@ impl Legend {
 pub struct SideLine {
     /// `base` or `change`.
     pub side: &'static str,
-    pub what: String,
-    pub beside: String,
+    /// Name of the side's kernel, command or recording.
+    pub name: String,
+    /// Boot line and other settings of the side; may be empty.
+    pub settings: String,
 }
 
 /// Part of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Section {
-    /// Sentences, a paragraph each.
+    /// Sentences. Each is a paragraph.
     Sentences(Vec<String>),
-    /// A table below its title, which may be empty, and above notes on it.
+    /// A table below its title, which may be empty, and above its notes.
     Table {
         title: String,
         table: Table,
         notes: Vec<String>,
     },
     /// The functions that carry a row's delta.
-    Functions(Functions),
-    /// Metrics that changed beside the headline.
+    Functions(RowFunctions),
+    /// Changes of Metrics other than the headline.
     AlsoChanged {
         title: String,
         changes: Vec<MetricChange>,
@@ -177,7 +182,7 @@ pub enum Section {
         title: String,
         notes: Vec<Note>,
     },
-    /// Rows without an answer, by the reason for it.
+    /// Rows without an answer, by reason.
     Reasons {
         title: String,
         reasons: Vec<FailureReason>,
@@ -186,29 +191,29 @@ pub enum Section {
         title: String,
         items: Vec<String>,
     },
-    /// Section for formats without pictures, where others draw one.
+    /// Replacement of a picture, for formats without pictures.
     InWords(Box<Section>),
-    /// A picture, in formats that can draw.
+    /// A picture; formats without pictures omit it.
     Picture {
         title: String,
         picture: Picture,
         how: String,
     },
-    /// Place of the report's [`Details`], in formats that can fold them away; others have
-    /// [`Functions`].
+    /// The report's [`Details`], in formats that can fold them away; other formats show
+    /// [`RowFunctions`].
     Rows,
-    /// Parts for who looks closer, in formats that can fold them away; others leave them out.
+    /// Further sections, in formats that can fold them away; other formats omit them.
     Folded {
-        /// Title that stays visible.
+        /// Title that is visible while the sections are folded.
         summary: String,
         sections: Vec<Section>,
     },
-    /// A shell's line to be copied as it is.
+    /// A line for a shell, already quoted. Formats print it unchanged, so that it can be copied.
     Command {
         sentence: String,
         command: String,
     },
-    /// A command: each format quotes its words, and breaks the line where it is too wide.
+    /// A command as words. Formats quote the words and break a line that is too wide.
     Again {
         sentence: String,
         words: Vec<String>,
@@ -234,21 +239,22 @@ pub struct Note {
 /// Reason for which rows have no answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailureReason {
-    /// The boots that failed: `boot`, `boots`, `12 boots of the change`; empty where it is of none.
+    /// Noun for the boots that failed: `boot`, `boots`, `12 boots of the change`; empty if the
+    /// reason is no failed boot.
     pub boots: String,
-    /// The boot's name, or those of `boots`; empty where they are counted.
+    /// Name of the boot, or names of the boots; empty if `boots` has their number instead.
     pub name: String,
     pub rows: Vec<String>,
     pub why: String,
-    /// Next step; empty where that is said already.
+    /// Next step for the user; empty if `why` has it.
     pub next_step: String,
 }
 
-/// Details of each row, for readers who look closer.
+/// Details of all rows, for readers who want more than the answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
     pub rows: Vec<RowDetail>,
-    /// Explanation of all their pictures.
+    /// Explanation of the pictures in the rows.
     pub how: String,
 }
 
@@ -256,17 +262,17 @@ pub struct Details {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowDetail {
     pub row: String,
-    /// Answer in a few words: `+404.00 instructions (+1.22 %)`.
+    /// Short answer: `+404.00 instructions (+1.22 %)`.
     pub answer: String,
     pub verdict: Cell,
     pub sections: Vec<Section>,
-    /// Words of the command that measures this row again; empty where no command does.
+    /// Words of the command that measures this row again; empty if there is no such command.
     pub again: Vec<String>,
 }
 
 impl Section {
     pub fn table(table: Table) -> Section {
-        table.titled("")
+        table.with_title("")
     }
 
     pub fn sentences<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Section {
@@ -281,12 +287,12 @@ impl Section {
         Section::Notes { title: title.into(), notes: notes.into_iter().collect() }
     }
 
-    /// Section that formats without pictures show.
+    /// Returns the section that formats without pictures show.
     pub fn in_words(&self) -> &Section {
         if let Section::InWords(section) = self { section } else { self }
     }
 
-    /// Returns the table, if the section is one and has lines.
+    /// Returns the table of the section; `None` for other sections and for a table without lines.
     pub fn as_table(&self) -> Option<&Table> {
         match self.in_words() {
             Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
@@ -312,7 +318,7 @@ impl Section {
         }
     }
 
-    /// Tells whether a format of words alone has nothing to show of it.
+    /// Tells whether formats without pictures and folding omit the section.
     pub fn is_wordless(&self) -> bool {
         let is_for_pages =
             matches!(self, Section::Picture { .. } | Section::Rows | Section::Folded { .. });
@@ -326,7 +332,7 @@ impl MetricChange {
         let mut columns = Columns::new(&changes);
         columns.row("workload", |change| &change.row);
         columns.words("metric", |change| &change.metric);
-        columns.number("base →\nchange", |change| &change.from_to).away(0);
+        columns.number("base →\nchange", |change| &change.from_to).drop_order(0);
         columns.number("delta", |change| &change.delta);
         columns.number("delta %", |change| &change.percent);
         columns.verdict(|change| change.verdict.clone());
@@ -336,33 +342,33 @@ impl MetricChange {
 
 /// The functions that carry a row's delta.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Functions {
+pub struct RowFunctions {
     pub row: String,
     /// Change: `+404.00 instructions (+1.22 %, the same in every layout)`.
     pub effect: String,
-    /// Size of the change in percent of the base; infinite where the base is 0.
+    /// Size of the change in percent of the base, without its sign; infinite if the base is 0.
     pub size_percent: f64,
     /// Description of one operation.
     pub operation: String,
     /// Unit of [`FunctionLine::other`].
     pub other: &'static str,
-    /// True if all functions are shown, however many.
-    pub is_whole: bool,
+    /// True if formats show all functions without a limit.
+    pub is_complete: bool,
     pub lines: Vec<FunctionLine>,
-    /// The call paths that carry most, if they are known.
+    /// The call paths that carry most; empty if call paths are not known.
     pub paths: Vec<PathLine>,
 }
 
-/// Place in the kernel that carries much of a row's delta.
+/// Call path that carries much of a row's delta.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathLine {
-    /// The last of the functions that lead there: `vfs_open → do_dentry_open → security_file_open`.
+    /// End of the call path: `vfs_open → do_dentry_open → security_file_open`.
     pub path: String,
-    /// Delta per operation, with all that it calls.
+    /// Delta per operation of the last function and its callees.
     pub delta: f64,
     /// Share of the row's delta, percent.
     pub share_percent: f64,
-    /// The feature that the CPU lacks, for which one Side alone goes there; `None` of most places.
+    /// CPU feature that is missing, if only one Side takes this path and takes it for that reason.
     pub lacking: Option<&'static str>,
 }
 
@@ -370,70 +376,72 @@ pub struct PathLine {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionLine {
     pub function: String,
-    /// Change minus base of what the effect counts.
+    /// Change minus base, in the unit of the effect.
     pub delta: f64,
-    /// From what to what: `25.00 → 168.00`.
+    /// Counts of base and change: `25.00 → 168.00`.
     pub from_to: String,
-    /// Change minus base of what else it counts.
+    /// Change minus base, in the unit [`RowFunctions::other`].
     pub other: f64,
 }
 
-/// Share of the largest delta below which a delta is noise beside it.
+/// Share of the largest delta below which a delta is noise.
 const NOISE_SHARE: f64 = 0.01;
 
-/// Returns how many functions say something. Each has its delta and what else changed, the largest
-/// delta first. Counted is up to the last that is no noise beside the largest of either, and at
-/// least one.
-pub fn telling_count(functions: &[[f64; 2]]) -> usize {
+/// Returns how many functions to show. Each function has two deltas (of the deciding count and of
+/// the other), and the functions are sorted by the first delta, the largest first. The number
+/// includes the last function with a delta that is no noise, and is at least 1.
+pub fn significant_count(functions: &[[f64; 2]]) -> usize {
     let largest =
         [0, 1].map(|kind| functions.iter().map(|deltas| deltas[kind].abs()).fold(0.0, f64::max));
-    let is_telling = |deltas: &[f64; 2]| {
+    let is_significant = |deltas: &[f64; 2]| {
         deltas
             .iter()
             .zip(largest)
-            .any(|(delta, most)| *delta != 0.0 && delta.abs() >= most * NOISE_SHARE)
+            .any(|(delta, largest)| *delta != 0.0 && delta.abs() >= largest * NOISE_SHARE)
     };
-    let last = functions.iter().rposition(is_telling);
+    let last = functions.iter().rposition(is_significant);
     last.map_or(functions.len().min(1), |last| last + 1)
 }
 
-impl Functions {
-    /// Returns the delta, the function, from what to what, and what else changed. There are at most
-    /// `most` lines, none of a function that carries next to nothing, and one for all others
-    /// together; all functions where `is_whole`.
-    pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
+impl RowFunctions {
+    /// Returns lines of delta, function, counts of both sides, and other delta: of at most `limit`
+    /// functions (without functions that carry next to nothing; all if `is_complete`), and a last
+    /// line with the sum of the others.
+    pub fn largest(&self, limit: usize) -> Vec<[String; 4]> {
         let deltas: Vec<[f64; 2]> =
             self.lines.iter().map(|line| [line.delta, line.other]).collect();
-        let most = if self.is_whole { usize::MAX } else { most.min(telling_count(&deltas)) };
-        let (shown, others) = self.lines.split_at(self.lines.len().min(most));
+        let count =
+            if self.is_complete { usize::MAX } else { limit.min(significant_count(&deltas)) };
+        let (shown, others) = self.lines.split_at(self.lines.len().min(count));
         let line = |line: &FunctionLine| {
-            let (delta, other) = (number::delta(line.delta), self.other(line.other));
+            let (delta, other) = (number::delta(line.delta), self.other_text(line.other));
             [delta, line.function.clone(), line.from_to.clone(), other]
         };
         let sum = |value: fn(&FunctionLine) -> f64| others.iter().map(value).sum::<f64>();
         let rest = (!others.is_empty()).then(|| {
             let name = format!("… {}", counted(others.len(), "more function"));
             let (delta, other) = (sum(|line| line.delta), sum(|line| line.other));
-            [number::delta(delta), name, String::new(), self.other(other)]
+            [number::delta(delta), name, String::new(), self.other_text(other)]
         });
         shown.iter().map(line).chain(rest).collect()
     }
 
-    /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`, or empty.
+    /// Returns `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`; empty
+    /// without call paths.
     pub fn paths_sentence(&self) -> String {
-        let described = |line: &PathLine| {
+        let path_text = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
             let why = line.lacking.map(|feature| format!(", as the CPU lacks {feature}"));
             format!("{} {delta} ({share} %{})", line.path, why.unwrap_or_default())
         };
-        let texts: Vec<String> = self.paths.iter().map(described).collect();
+        let texts: Vec<String> = self.paths.iter().map(path_text).collect();
         match texts.is_empty() {
             true => String::new(),
             false => format!("Call paths that carry most: {}", texts.join(", ")),
         }
     }
 
-    fn other(&self, value: f64) -> String {
+    fn other_text(&self, value: f64) -> String {
         match value {
             0.0 => String::new(),
             value => format!("{} {}", self.other, number::delta(value)),
@@ -449,16 +457,16 @@ pub enum Picture {
     Flame(Flame),
     Dots(Dots),
     Curves(Curves),
-    Trail(Trail),
-    Bars(Vec<Bar>),
-    Steps(Steps),
-    Levels(Levels),
+    Trail(PairTrail),
+    Bars(Vec<StackedBar>),
+    Steps(ChainCosts),
+    Levels(KernelLevels),
 }
 
-/// Every row of a comparison on one axis, in percent of the base.
+/// Forest plot: the deltas of all rows on one axis, in percent of the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
-    /// The axis is linear up to this, and logarithmic beyond.
+    /// Value up to which the axis is linear; above it the axis is logarithmic.
     pub threshold_percent: f64,
     pub lines: Vec<ForestLine>,
 }
@@ -467,33 +475,33 @@ pub struct Forest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestLine {
     pub row: String,
-    /// Delta, percent; absent where there is none.
+    /// Delta, percent; `None` if the row has no delta.
     pub percent: Option<f64>,
     pub range: Option<(f64, f64)>,
     pub detectable: Option<f64>,
-    /// Delta, range and MDE as people read them.
+    /// Texts of delta, range and MDE.
     pub shown: [String; 3],
-    /// `security_task_alloc 35 %`: the function that carries most; empty if none is known.
+    /// Function that carries most, `security_task_alloc 35 %`; empty if none is known.
     pub carried: String,
     pub verdict: Cell,
 }
 
-/// A waterfall whose bars add up.
+/// Waterfall chart: bars that add up from the base to the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bridge {
     /// Unit of the counts: `instructions`.
     pub unit: &'static str,
     /// Unit of [`BridgeBar::other`].
     pub other: &'static str,
-    /// The base first, the change last.
+    /// Bars, of which the first is the base and the last is the change.
     pub bars: Vec<BridgeBar>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
-    /// The base or the change: a value.
+    /// The value of the base or of the change.
     Side,
-    /// A function that both Sides execute: a difference.
+    /// The delta of a function that both Sides execute.
     Both,
     /// A function that only the change executes.
     New,
@@ -506,44 +514,44 @@ pub enum BarKind {
 pub struct BridgeBar {
     pub name: String,
     pub kind: BarKind,
-    /// Begin and end, as differences from the base.
+    /// Start and end, as differences from the base.
     pub span: (f64, f64),
-    /// Value as people read it: those of the functions are the change's less the base's, to the
-    /// last digit.
+    /// Text of the value. The printed values of the functions add up exactly to change minus base.
     pub shown: String,
-    /// `25.00 → 168.00`; empty where it is no function's.
+    /// Counts of both Sides, `25.00 → 168.00`; empty if the bar is no function.
     pub from_to: String,
-    /// Change of the other count; empty where there is none.
+    /// Delta of the other count; empty if it did not change.
     pub other: String,
 }
 
-/// Functions below their callers, of both sides: code of one side alone has room, too.
+/// Flame graph of both sides: functions below their callers. Functions of only one side have a bar,
+/// too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flame {
     /// Unit of the counts: `instructions`.
     pub unit: &'static str,
-    /// A caller before all that it calls; the first is above all.
+    /// Bars in depth-first order: a caller comes before its callees. The first bar is the root.
     pub bars: Vec<FlameBar>,
 }
 
-/// A function of a [`Flame`], where one place calls it.
+/// A function of a [`Flame`], on one call path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameBar {
     pub name: String,
-    /// Number of functions above it.
+    /// Number of callers above this bar.
     pub depth: usize,
-    /// Begin of its place, in percent of the picture.
-    pub from: f64,
-    /// Width of its place, in percent of the picture.
+    /// Left edge, in percent of the picture.
+    pub start: f64,
+    /// Width, in percent of the picture.
     pub width: f64,
-    /// Count of each side with all that it calls, in percent of its place.
+    /// Count of each side including callees, in percent of the bar's width.
     pub sides: Sides<f64>,
-    /// Delta as a share of the largest, from -1 to 1; 0 within the spread of the layouts.
-    pub moved: f64,
-    /// Numbers as people read them.
+    /// Delta as a share of the largest delta, from -1 to 1; 0 within the spread of the layouts.
+    pub delta_share: f64,
+    /// Text of the counts including callees.
     pub numbers: String,
-    /// Numbers of its own code, without all that it calls; `None` if it did not move.
-    pub own: Option<String>,
+    /// Text of the counts without callees; `None` if these did not change.
+    pub own_numbers: Option<String>,
 }
 
 /// Values of each Layout, per operation.
@@ -562,7 +570,7 @@ pub struct Curves {
     /// Name and unit of the cost.
     pub cost: String,
     pub curves: Vec<SideCurve>,
-    /// Parameters at which two curves cross.
+    /// Values of the parameter at which two curves cross.
     pub crossings: Vec<f64>,
 }
 
@@ -571,53 +579,56 @@ pub struct Curves {
 pub struct SideCurve {
     /// `base` or `change`.
     pub name: &'static str,
-    /// The parameter and the cost.
+    /// Pairs of parameter and cost.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Timed pairs in the order in which they were measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trail {
+pub struct PairTrail {
     pub pairs: Vec<PairRatio>,
-    /// Numbers of pairs of the change after which the data were looked at.
+    /// Interim looks of the sequential test: numbers of change pairs after which the test was
+    /// evaluated.
     pub looks: Vec<usize>,
     pub ratio: Option<Ratio>,
 }
 
-/// A whole and its parts.
+/// Bar of a total and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bar {
+pub struct StackedBar {
     pub name: String,
-    /// Names and sizes, in the order in which they are drawn.
+    /// Names and sizes of the parts, in the order of drawing.
     pub parts: Vec<(String, u64)>,
 }
 
-/// Costs along a chain of elements.
+/// Costs along a chain of elements, such as commits.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Steps {
+pub struct ChainCosts {
     pub unit: &'static str,
     /// Noun for the elements: `commits`.
     pub elements: &'static str,
+    /// Number of all elements: the right end of the axis.
     pub last: usize,
-    /// Number of elements, and the cost after them.
+    /// Number of applied elements, and the cost with them.
     pub points: Vec<(usize, f64)>,
-    /// The elements after which they could not be measured.
+    /// Numbers of applied elements at which the cost could not be measured.
     pub skipped: Vec<usize>,
-    /// Number of elements after which the cost steps, and the name of what carries it.
+    /// Number of applied elements at which the cost steps, and the name of the element that carries
+    /// the step.
     pub carriers: Vec<(usize, String)>,
 }
 
 /// Costs of a row over kernels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Levels {
+pub struct KernelLevels {
     pub unit: &'static str,
-    /// The kernels' names, in their order.
+    /// Names of the kernels, from the oldest to the newest.
     pub kernels: Vec<String>,
-    /// Measurements; those of one level compare with each other, and with no others.
+    /// Groups of measurements. Measurements of different groups are not comparable.
     pub levels: Vec<KernelLevel>,
 }
 
-/// Measurements that compare with each other.
+/// Measurements that are comparable with each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelLevel {
     pub points: Vec<KernelPoint>,
@@ -626,14 +637,14 @@ pub struct KernelLevel {
 /// A measurement of a [`KernelLevel`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelPoint {
-    /// Index of the kernel.
-    pub place: usize,
+    /// Index of the kernel in [`KernelLevels::kernels`].
+    pub kernel: usize,
     pub cost: f64,
-    /// The verdict, where the cost steps.
+    /// Verdict of the step; `None` if the cost does not step here.
     pub step: Option<Verdict>,
-    /// Kernel and size of the step: `6.1.0-50 +1.22 %`; empty where the cost does not step.
+    /// Kernel and size of the step: `6.1.0-50 +1.22 %`; empty if the cost does not step here.
     pub label: String,
-    /// The kernel and its numbers, shown where a pointer rests on the point.
+    /// Kernel and numbers that the page shows while the mouse points at the measurement.
     pub hover: String,
 }
 
@@ -658,13 +669,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_that_carry_next_to_nothing_are_left_out() {
-        assert_eq!(telling_count(&[]), 0);
-        assert_eq!(telling_count(&[[0.0, 0.0]]), 1);
-        assert_eq!(telling_count(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
-        // A line is no noise if its other count changed much.
-        assert_eq!(telling_count(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
+    fn functions_with_negligible_deltas_are_left_out() {
+        assert_eq!(significant_count(&[]), 0);
+        assert_eq!(significant_count(&[[0.0, 0.0]]), 1);
+        assert_eq!(
+            significant_count(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]),
+            2
+        );
+        // A function is shown if its other delta is large.
+        assert_eq!(significant_count(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
         // A single function is shown, however small it is.
-        assert_eq!(telling_count(&[[0.003, 0.0]]), 1);
+        assert_eq!(significant_count(&[[0.003, 0.0]]), 1);
     }
 }

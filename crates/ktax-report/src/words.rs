@@ -1,5 +1,5 @@
-//! Words that several reports share: the machine, the verdict of a row, the answer of a comparison
-//! in one sentence, terms of legends.
+//! Texts that several reports share: the machine, the verdict of a row, the headline of a
+//! comparison, terms of legends.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use ktax_model::{
 };
 use ktax_stats::exact::MIN_LAYOUTS;
 
-/// `exact · QEMU 7.2.22 · pc-q35-7.2 · max · 512 MiB · 5 layouts`.
+/// Describes the machine of counts: `exact · QEMU 7.2.22 · pc-q35-7.2 · max · 512 MiB · 5 layouts`.
 pub fn machine(key: &Key, layouts: usize) -> String {
     let machine = &key.machine;
     let mut words = vec![
@@ -37,22 +37,22 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     words.join(" · ")
 }
 
-/// Lists Metrics by how much they changed: `+2.00 cr3-write, +1.00 verw`.
+/// Lists the deltas of Metrics: `+2.00 cr3-write, +1.00 verw`.
 pub fn deltas(deltas: &BTreeMap<String, f64>) -> String {
-    let described = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
-    deltas.iter().map(described).collect::<Vec<_>>().join(", ")
+    let delta_text = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
+    deltas.iter().map(delta_text).collect::<Vec<_>>().join(", ")
 }
 
-/// Names the quantum: `quantum 500`, or the two defaults where none was asked for.
-fn quantum(asked: Option<u32>) -> String {
-    let say = |quantum: u32| number::whole(quantum.into());
-    match asked {
-        Some(quantum) => format!("quantum {}", say(quantum)),
-        None => format!("quantum {}, contended {}", say(QUANTUM), say(CONTENDED_QUANTUM)),
+/// Names the requested quantum, `quantum 500`, or the two defaults.
+fn quantum(requested: Option<u32>) -> String {
+    let shown = |quantum: u32| number::whole(quantum.into());
+    match requested {
+        Some(quantum) => format!("quantum {}", shown(quantum)),
+        None => format!("quantum {}, contended {}", shown(QUANTUM), shown(CONTENDED_QUANTUM)),
     }
 }
 
-/// Describes the machine of counts with the disk, and the code that computes its checksums.
+/// Describes the machine of counts, its disk, and the crc32c implementation of the filesystem.
 pub fn counts_header(counts: &CountsComparison) -> String {
     let disk = counts.asked.guest.disk.as_ref().map(|disk| {
         let Disk { fs, mib, device, .. } = disk;
@@ -70,7 +70,7 @@ pub fn counts_header(counts: &CountsComparison) -> String {
     machine(&counts.key, counts.layouts) + &disk.unwrap_or_default() + &crc32c
 }
 
-/// Returns the unit of a Metric for the head of a column: `insn`; empty where it is not known.
+/// Returns the unit of a Metric for the head of a column: `insn`; empty for an unknown Metric.
 pub fn unit(name: &str) -> &'static str {
     match metric(name).map_or("", |metric| metric.unit) {
         "instructions" => "insn",
@@ -78,14 +78,15 @@ pub fn unit(name: &str) -> &'static str {
     }
 }
 
-/// Sentences about what the rows of the user's programs run.
+/// Returns a sentence for each row of the user's programs: which command it runs.
 pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
     let programs = rows.iter().filter(|row| UserProgram::is_program_row(&row.row));
     programs.filter_map(|row| match row.computed_from() {
         None => Some(format!("{} runs {}.", row.row, row.title)),
         Some(_) if row.row.ends_with(UserProgram::START) => None,
         Some([small, large]) => Some(format!(
-            "{0} is what one more operation adds, by {small} and {large}; {0}{1} is what is left.",
+            "{0} is the cost of one more operation, from {small} and {large}; {0}{1} is the cost \
+             of starting the program.",
             row.row,
             UserProgram::START
         )),
@@ -103,7 +104,7 @@ pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str
     terms
 }
 
-/// Term that says when something is slower or faster over layouts; `None` without a threshold.
+/// Term that explains the verdicts `slower` and `faster` over layouts; `None` without a threshold.
 pub fn verdicts(threshold_percent: f64) -> Option<(&'static str, String)> {
     let meaning = format!(
         "slower or faster: by at least {threshold_percent} %, and the gap between the sides \
@@ -125,19 +126,19 @@ pub const BY_AWAITED: (&str, &str) = (
      slower nor faster",
 );
 
-/// Terms of the column of the MDE, where so many layouts are the noise.
+/// Terms of the MDE column of a comparison over this number of layouts.
 pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {
-    let what = format!("{MDE}: the smallest change that would have been slower or faster");
-    let none = (layouts < MIN_LAYOUTS).then(|| {
+    let meaning = format!("{MDE}: the smallest change that would have been slower or faster");
+    let none_term = (layouts < MIN_LAYOUTS).then(|| {
         format!("a verdict needs {MIN_LAYOUTS} layouts: with fewer, no change of any size gets one")
     });
-    [("MDE %", what)].into_iter().chain(none.map(|why| ("none", why))).collect()
+    [("MDE %", meaning)].into_iter().chain(none_term.map(|why| ("none", why))).collect()
 }
 
-/// Meaning of MDE.
+/// Long form of the abbreviation MDE.
 pub const MDE: &str = "minimum detectable effect";
 
-/// Describes how a cost grows: `fork-pages, base: O(pages). Beyond that of 0 pages …`.
+/// Describes how a cost grows with a parameter: `fork-pages, base: O(pages). …`.
 pub fn growth(growth: &Growth) -> String {
     let Growth { family, parameter, order, from, points, because, .. } = growth;
     let side = growth.side.map_or(String::new(), |side| format!(", {}", side.name()));
@@ -150,14 +151,15 @@ pub fn growth(growth: &Growth) -> String {
         Some(GrowthPower { exponent, interval: (low, high) }) => {
             let [exponent, low, high] = [exponent, low, high].map(number::power);
             format!(
-                "Beyond that of 0 {parameter} the cost grows with {parameter}^{exponent} \
+                "The cost above the cost at {parameter}=0 grows with {parameter}^{exponent} \
                  ({low}…{high}), fitted to {rows}."
             )
         }
         None => {
             let (least, most) = growth.beyond_percent;
             format!(
-                "Of {rows} the cost lies {least:+.2} to {most:+.2} % above that of 0 {parameter}."
+                "In {rows} the cost is {least:+.2} to {most:+.2} % above the cost at \
+                 {parameter}=0."
             )
         }
     };
@@ -167,8 +169,8 @@ pub fn growth(growth: &Growth) -> String {
 /// Metric of REP iterations in process context.
 pub const REP: &str = "rep-iterations";
 
-/// Cell with a row's Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower`
-/// where instructions did and REP iterations went the other way.
+/// Returns the cell with a row's Verdict: `slower (REP)` if REP iterations decided, `faster, REP
+/// slower` if instructions decided and REP iterations changed in the other direction.
 pub fn verdict_cell(row: &Row) -> Cell {
     let rep = row.effect(REP);
     let decided_by = row.counts().map_or("", |counts| &counts.decided_by);
@@ -206,7 +208,7 @@ pub fn is_by(row: &Row, metric: &str) -> bool {
     row.counts().is_some_and(|counts| counts.decided_by == metric)
 }
 
-/// Verdicts in the order of the headline.
+/// Verdicts, in the order in which a headline lists them.
 const VERDICTS: [Verdict; 8] = [
     Verdict::Slower,
     Verdict::Faster,
@@ -218,9 +220,9 @@ const VERDICTS: [Verdict; 8] = [
     Verdict::NoDetectedChange,
 ];
 
-/// Answer of a comparison: `14 of 42 rows slower (worst write-1 +24.00 %), 1 faster, 27 unchanged
-/// (would have seen 0.10 to 3.50 %)`; of one row its name and its answer. Secondary rows are
-/// counted apart, and rows of one side not at all.
+/// Headline of a comparison: `14 of 42 rows slower (worst write-1 +24.00 %), 1 faster, 27 unchanged
+/// (would have seen 0.10 to 3.50 %)`, or the name and the answer of a single row. Secondary rows
+/// have a count of their own. Rows that only one side has are not counted.
 pub fn headline(rows: &[Row]) -> String {
     let compared = rows.iter().filter(|row| row.verdict != Verdict::OneSide);
     let (deciding, secondary): (Vec<&Row>, Vec<&Row>) = compared.partition(|row| row.headline);
@@ -238,17 +240,18 @@ fn tally(rows: &[&Row], what: &str) -> String {
     let with_verdict = |verdict| -> Vec<&Row> {
         rows.iter().copied().filter(|row| row.verdict == verdict).collect()
     };
-    let found = VERDICTS.map(|verdict| (verdict, with_verdict(verdict))).into_iter();
-    let found = found.filter(|(_, rows)| !rows.is_empty());
+    let by_verdict = VERDICTS.map(|verdict| (verdict, with_verdict(verdict))).into_iter();
+    let by_verdict = by_verdict.filter(|(_, rows)| !rows.is_empty());
     let all = counted(rows.len(), what);
-    let parts = found.enumerate().map(|(index, (verdict, found))| {
+    let parts = by_verdict.enumerate().map(|(index, (verdict, rows))| {
         let total = if index == 0 { format!(" of {all}") } else { String::new() };
-        format!("{}{total} {}", found.len(), verdict_words(verdict, &found, false))
+        format!("{}{total} {}", rows.len(), verdict_words(verdict, &rows, false))
     });
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Verdict of these rows, and what is behind it; with a row's name unless `is_named`.
+/// Returns the verdict of these rows and its details. `is_named` is true if the sentence has the
+/// row's name already.
 fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     let (word, detail) = match verdict {
         Verdict::Slower => ("slower", extremes("worst ", rows, 1.0, is_named)),
@@ -264,12 +267,12 @@ fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     }
 }
 
-/// Names the rows that changed most in the direction of `sign`: one by instructions, one by REP
-/// iterations, which are no smaller or larger than the other.
+/// Names the rows that changed most in the direction of `sign`: one by instructions and one by REP
+/// iterations, because the two units are not comparable.
 fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
     let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| is_by_rep(row));
-    // Counts come before the numbers of a model.
+    // Rows that a model decided are named only if no counts decided a row.
     let is_modelled =
         |row: &&Row| row.deciding_effect().is_some_and(|effect| effect.metric == TRANSFERS);
     let (modelled, counted): (Vec<&Row>, Vec<&Row>) =
@@ -281,9 +284,9 @@ fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Str
     join_details(by_instructions, extreme(which, &rep, sign, is_named))
 }
 
-/// Names the row of one of these kinds that changed most.
+/// Names the row that changed most in the direction of `sign`; `None` without rows.
 fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
-    // New costs have no percentage, and are more than any.
+    // A new cost has no percentage; it counts as larger than any percentage.
     let size = |row: &Row| row_percent(row).map_or(f64::INFINITY, |percent| sign * percent);
     let row = rows.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     let unit = match row.deciding_effect().map_or("", |effect| &effect.metric) {
@@ -295,12 +298,13 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
     };
     let changed = match row_percent(row) {
         None => format!("new{unit}"),
-        known => format!("{} %{unit}", number::percent(known)),
+        percent => format!("{} %{unit}", number::percent(percent)),
     };
     Some(if is_named { changed } else { format!("{which}{} {changed}", row.row) })
 }
 
-/// Counts rows that are faster, and have more REP iterations: the exit status calls them slower.
+/// Counts the faster rows that have more REP iterations, because the exit status counts these as
+/// slower.
 fn rep_slower(rows: &[&Row]) -> Option<String> {
     let is_rep_slower = |row: &&&Row| {
         let rep = row.effect(REP);
@@ -313,24 +317,24 @@ fn rep_slower(rows: &[&Row]) -> Option<String> {
     }
 }
 
-fn join_details(one: Option<String>, other: Option<String>) -> Option<String> {
-    let both: Vec<String> = one.into_iter().chain(other).collect();
-    (!both.is_empty()).then(|| both.join(", "))
+fn join_details(first: Option<String>, second: Option<String>) -> Option<String> {
+    let details: Vec<String> = first.into_iter().chain(second).collect();
+    (!details.is_empty()).then(|| details.join(", "))
 }
 
-/// Says how small a change these rows would have shown.
+/// Formats the range of the MDE over these rows; `None` if no row has an MDE.
 fn detectable_range(rows: &[&Row]) -> Option<String> {
-    let known: Vec<f64> = rows.iter().filter_map(|row| row_detectable_percent(row)).collect();
-    let least = known.iter().copied().reduce(f64::min)?;
-    let most = known.iter().copied().reduce(f64::max)?;
+    let percents: Vec<f64> = rows.iter().filter_map(|row| row_detectable_percent(row)).collect();
+    let min = percents.iter().copied().reduce(f64::min)?;
+    let max = percents.iter().copied().reduce(f64::max)?;
     let shown = |percent: f64| match percent {
         0.0 => "0".to_owned(),
         percent => number::limit(percent),
     };
-    Some(match (shown(least), shown(most)) {
-        (_, most) if most == "0" => "would have seen any change".to_owned(),
-        (least, most) if least == most => format!("would have seen {most} %"),
-        (least, most) => format!("would have seen {least} to {most} %"),
+    Some(match (shown(min), shown(max)) {
+        (_, max) if max == "0" => "would have seen any change".to_owned(),
+        (min, max) if min == max => format!("would have seen {max} %"),
+        (min, max) => format!("would have seen {min} to {max} %"),
     })
 }
 

@@ -238,7 +238,7 @@ fn several_results_are_one_table_in_csv() {
 fn results_keep_the_names_that_they_were_printed_with() {
     let (first, other) = (results::stat_two(), results::stat_pairs());
     let named = [("thp=never", &first), ("thp=always", &other)];
-    let documents = named.map(|(name, report)| Document::named(name, report));
+    let documents = named.map(|(name, report)| Document::with_name(name, report));
     let (_dir, path) = scratch_path("sweep.json");
     let print = |format: Format| (format.write)(&documents, TextOptions::default()).unwrap();
     fs::write(&path, print(JSON)).unwrap();

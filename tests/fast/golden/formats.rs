@@ -138,8 +138,13 @@ fn omitted_columns_are_named_and_none_is_omitted_with_enough_room() {
                     |word: &str| text.split([' ', ',', ';', '\n']).any(|shown| shown == word);
                 for (index, column) in table.columns.iter().enumerate() {
                     let gone = column.head.split([' ', ',', '\n']).find(|word| !is_there(word));
-                    let may_go = table.extra.contains(&index) && (width < 160 || name == "hostile");
-                    assert!(gone.is_none() || may_go, "{name} at {width}: {}\n{text}", column.head);
+                    let may_be_absent = table.wide_only_columns.contains(&index)
+                        && (width < 160 || name == "hostile");
+                    assert!(
+                        gone.is_none() || may_be_absent,
+                        "{name} at {width}: {}\n{text}",
+                        column.head
+                    );
                 }
                 let is_hostile = name == "hostile";
                 assert!(width < 120 || is_hostile || !text.contains("Omitted"), "{name}: {text}");
@@ -211,7 +216,7 @@ fn units_stand_in_each_table() {
                 continue;
             }
             for column in &table.columns {
-                if column.kind != ktax::report::view::Kind::Number {
+                if column.kind != ktax::report::view::ColumnKind::Number {
                     continue;
                 }
                 let has_unit = column.head.split([' ', '\n']).any(|word| UNITS.contains(&word));
@@ -376,8 +381,8 @@ fn functions_with_0_percent_are_not_among_the_largest() {
 
 // Published tables: they have no place for every row, and say so.
 
-const OMITTED: &str = "Omitted, because these tables have no place for them: ";
-const NEXT: &str = ". To print all rows, type `ktax report` without --columns.";
+const OMITTED: &str = "Omitted, because these tables have no line for them: ";
+const NEXT: &str = ". To print all rows, run `ktax report` without --columns.";
 
 /// Rows that a table of this shape names as omitted.
 fn omitted(shape: Shape, comparison: &Comparison) -> Option<String> {

@@ -47,11 +47,13 @@ fn the_data_of_a_page_is_that_of_its_result() {
     let (before, data) = page.split_once("id=\"data\">").unwrap();
     assert_eq!(
         results_of_page(before, MOST),
-        refused("it is a page of ktax without its data, which stands at its end")
+        refused("it is a page of ktax without its data, which should be at the end of the file")
     );
     let broken = format!("{before}id=\"data\">A{data}");
-    assert_eq!(results_of_page(&broken, MOST), refused("the data at its end is damaged"));
-    assert_eq!(results_of_page(&page, 100), refused("the data at its end has more than 100 bytes"));
+    let damaged = refused("the data at the end of the page is damaged");
+    assert_eq!(results_of_page(&broken, MOST), damaged);
+    let too_large = refused("the data at the end of the page exceeds 100 bytes");
+    assert_eq!(results_of_page(&page, 100), too_large);
 }
 
 /// The elements of a page, without their attributes.
@@ -100,7 +102,7 @@ fn the_points_of_a_sweep_are_curves_before_each_of_them() {
     let point = |cpus: u32| Saved { name: format!("cpus={cpus}"), ..timed.clone() };
     let points: Vec<Saved> = [16, 2, 4].map(point).into();
     let page = |points: &[Saved]| {
-        let documents = points.iter().map(|saved| Document::named(&saved.name, saved));
+        let documents = points.iter().map(|saved| Document::with_name(&saved.name, saved));
         (HTML.write)(&documents.collect::<Vec<_>>(), TextOptions::default()).unwrap()
     };
     let found = page(&points);

@@ -10,7 +10,7 @@ use ktax::model::{
     RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand, StatCount, StatCounts,
     StatTable, StepFunction, Subject, TIME, Verdict, Warning, Workload,
 };
-use ktax::report::{Listed, Report, StatPage, TEXT, TextOptions, render, site_index};
+use ktax::report::{PageEntry, Report, StatPage, TEXT, TextOptions, render, site_index};
 
 use super::cases::{kernel, key};
 use super::{check, rendered};
@@ -516,11 +516,11 @@ pub fn history_many() -> History {
 
 /// The first page of a site.
 pub fn site() -> String {
-    let listed = |file: &str, title: &str, answer: &str, beside: &str| Listed {
+    let listed = |file: &str, title: &str, answer: &str, detail: &str| PageEntry {
         file: file.into(),
         title: title.into(),
         answer: answer.into(),
-        beside: beside.into(),
+        detail: detail.into(),
     };
     site_index(
         &[listed("results/0.html", "What does audit cost?", "1 of 2 rows slower", "2026-01-31")],

@@ -137,7 +137,7 @@ fn every_search_that_ended_has_something_to_print() {
     comparison.rows[0].verdict = Verdict::DifferentWork;
     let page = show(nothing(&comparison).result().unwrap(), TEXT);
     assert!(page.contains("Nothing was searched, because base and change did different"), "{page}");
-    assert!(page.contains("type the same command with a new --out"), "{page}");
+    assert!(page.contains("run the same command with a new --out"), "{page}");
     let found = Search::Found(Box::new(bisection()));
     for format in FORMATS {
         assert_eq!(show(found.result().unwrap(), *format), show(&bisection(), *format));

@@ -95,7 +95,7 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     };
     assert_eq!((places(1), places(2)), (vec![0, 1], vec![1, 2]));
     let page = asked.stdout(&["history", "getppid", "--format", "html"]);
-    assert!(page.contains("the lines do not compare"));
+    assert!(page.contains("are not comparable"));
     // A picture has no line from one QEMU to the other: two of one step each.
     assert_eq!(history(&asked, &["getppid", "--boot-line", "quiet"]).lines.len(), 1);
     let message = asked.refused(&["history", "getppid", "--boot-line", "loud"]);

@@ -1,5 +1,5 @@
-//! Tables of rows that run on several CPUs or wait for kernel threads: where CPUs wait for each
-//! other, and which locks they wait for.
+//! Tables for rows that run on several CPUs or that wait for kernel threads: what CPUs spend their
+//! time on, where CPUs wait for each other, and which locks they wait for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,18 +12,18 @@ use ktax_model::{
 };
 use ktax_stats::tables::{checked_percent_change, share_percent};
 
-const TIME_MEANING: &str = "executed: instructions in process context. The shares are of all \
-                            CPUs' time, which is the makespan of each, and add up to 100 %. \
-                            process: these instructions; other: REP iterations, interrupts and \
-                            kernel threads; wait: what CPUs waited for each other; idle: what \
-                            they were halted; uneven: what their slices were shorter than the \
-                            longest one of a round, which a real machine does not have.";
+const TIME_MEANING: &str = "executed: instructions in process context. Shares are percent of \
+                            CPUs × makespan and add up to 100 %. process: the executed \
+                            instructions; other: REP iterations, interrupts and kernel threads; \
+                            wait: waiting for another CPU; idle: halted; uneven: slices shorter \
+                            than the longest of their round, an artefact of the simulation.";
 
+/// Returns an Effect's count in a Layout; 0 if the result has no such Layout.
 fn count_in(effect: &Effect, side: Side, layout: usize) -> u64 {
     effect.samples.get(side).get(layout).copied().unwrap_or_default()
 }
 
-fn shown_percent(percent: f64) -> String {
+fn percent_text(percent: f64) -> String {
     number::with_decimals(percent, 1, false)
 }
 
@@ -32,13 +32,16 @@ fn shown_percent(percent: f64) -> String {
 struct CpuTimes<'a> {
     row: &'a Row,
     side: Side,
-    whole: f64,
+    /// CPUs × makespan.
+    total: f64,
     executed: &'a Effect,
     process: u64,
     wait: u64,
     idle: u64,
-    /// Other instructions, and the uneven ends of slices; `None` in results of older releases.
+    /// Instructions outside process context; `None` in results of older releases.
     other: Option<u64>,
+    /// Time in which a slice had ended but the longest slice of its round had not; `None` in
+    /// results of older releases.
     uneven: Option<u64>,
 }
 
@@ -46,140 +49,150 @@ impl<'a> CpuTimes<'a> {
     fn new(row: &'a Row, side: Side, cpus: u32) -> Option<CpuTimes<'a>> {
         let (makespan, executed) = (row.effect(MAKESPAN)?, row.effect(METRICS[0].name)?);
         let count = |effect| count_in(effect, side, makespan.layout);
-        let known = row.counts().and_then(|counts| counts.cpu_time.as_ref());
-        let known = known.map(|times| times.get(side));
+        let cpu_time = row.counts().and_then(|counts| counts.cpu_time.as_ref());
+        let cpu_time = cpu_time.map(|times| times.get(side));
         let (wait, idle) = (count(row.effect(SPIN_WAIT)?), count(row.effect(IDLE)?));
         let process = count(executed);
         Some(CpuTimes {
             row,
             side,
-            whole: count(makespan) as f64 * f64::from(cpus),
+            total: count(makespan) as f64 * f64::from(cpus),
             executed,
             process,
-            wait: known.map_or(wait, |time| time.wait),
-            idle: known.map_or(idle, |time| time.idle),
-            other: known.map(|time| time.work.saturating_sub(process)),
-            uneven: known.map(|time| time.uneven),
+            wait: cpu_time.map_or(wait, |time| time.wait),
+            idle: cpu_time.map_or(idle, |time| time.idle),
+            other: cpu_time.map(|time| time.work.saturating_sub(process)),
+            uneven: cpu_time.map(|time| time.uneven),
         })
     }
 
     fn share(&self, part: u64) -> String {
-        shown_percent(share_percent(part as f64, self.whole.max(1.0)))
+        percent_text(share_percent(part as f64, self.total.max(1.0)))
     }
 }
 
-/// Table of what several CPUs did with their time; empty of one CPU.
+/// Table of what several CPUs spent their time on; empty for a machine with one CPU.
 pub fn cpu_times(rows: &[Row], counts: &CountsComparison) -> Section {
     let cpus = counts.key.machine.cpus;
-    let both = |row| Side::BOTH.map(|side| CpuTimes::new(row, side, cpus));
-    let lines: Vec<CpuTimes<'_>> = rows.iter().flat_map(both).flatten().collect();
+    let sides_of_row = |row| Side::BOTH.map(|side| CpuTimes::new(row, side, cpus));
+    let lines: Vec<CpuTimes<'_>> = rows.iter().flat_map(sides_of_row).flatten().collect();
     let mut columns = Columns::new(&lines);
     columns.row("workload", |line| &line.row.row);
     columns.name("side", |line| line.side.name());
     let executed = |line: CpuTimes<'_>| number::count(line.executed.value(line.side));
-    columns.number("executed insn", executed).away(1);
+    columns.number("executed insn", executed).drop_order(1);
     columns.number("process %", |line| line.share(line.process));
-    columns.number("other %", |line| line.other.map(|part| line.share(part))).away(0);
+    columns.number("other %", |line| line.other.map(|part| line.share(part))).drop_order(0);
     columns.number("wait %", |line| line.share(line.wait));
     columns.number("idle %", |line| line.share(line.idle));
-    columns.number("uneven %", |line| line.uneven.map(|part| line.share(part))).away(2);
-    let title = format!("{cpus} CPUs together, per operation, and where their time goes:");
-    columns.table().noted(title, TIME_MEANING)
+    columns.number("uneven %", |line| line.uneven.map(|part| line.share(part))).drop_order(2);
+    let title = format!("CPU time per operation, sum of {cpus} CPUs:");
+    columns.table().with_note(title, TIME_MEANING)
 }
 
-/// Parameter with the number of CPUs.
-const CPUS: &str = "cpus";
+/// Workload parameter that sets the number of CPUs.
+const CPUS_PARAMETER: &str = "cpus";
 
-const RATE_MEANING: &str = "ops/Minsn: operations of each CPU while a million instructions of \
-                            makespan pass; %: the same in percent of the row with the fewest \
-                            CPUs, so that 100 is a row that scales; wait %: what of their time \
-                            these CPUs wait for each other, with the change, and in which \
-                            function most of it.";
+const RATE_MEANING: &str = "ops/Minsn: operations per CPU and million instructions of makespan; \
+                            %: ops/Minsn in percent of the row with the fewest CPUs (100: perfect \
+                            scaling); waits most in: the function with the most waiting, with the \
+                            change; wait %: waiting for another CPU, in percent of CPU time, with \
+                            the change.";
 
-/// Row of a family of rows that differ in their CPUs alone.
+/// Row of a family of rows that differ only in their number of CPUs.
 #[derive(Clone, Copy)]
-struct Member<'a> {
+struct ScalabilityRow<'a> {
     family: &'a str,
     cpus: u64,
     row: &'a Row,
     makespan: &'a Effect,
-    /// Operations of each CPU in a million instructions, on each side.
+    /// Operations per CPU and million instructions of makespan, on each side.
     rate: [f64; 2],
-    /// Rate of the row with the fewest CPUs.
-    first: [f64; 2],
+    /// Rate of the family's row with the fewest CPUs.
+    fewest_cpus_rate: [f64; 2],
 }
 
-impl Member<'_> {
+impl ScalabilityRow<'_> {
+    /// Formats the rate in percent of the rate with the fewest CPUs.
     fn percent(&self, side: Side) -> String {
-        shown_percent(share_percent(self.rate[side as usize], self.first[side as usize]))
+        let [rate, reference] =
+            [self.rate, self.fewest_cpus_rate].map(|rates| rates[side as usize]);
+        percent_text(share_percent(rate, reference))
     }
 }
 
-/// Table of rows that differ in their CPUs alone, by what each CPU does.
+/// Table of operations per CPU, for rows that differ only in their number of CPUs.
 pub fn scalability(rows: &[Row]) -> Section {
     let mut families: BTreeMap<String, Vec<(u64, &Row, &Effect)>> = BTreeMap::new();
     for row in rows {
-        if let (Some(cpus), Some(effect)) = (row.params.get(CPUS), row.effect(MAKESPAN)) {
-            families.entry(family(&row.row, CPUS)).or_default().push((*cpus, row, effect));
+        if let (Some(cpus), Some(effect)) = (row.params.get(CPUS_PARAMETER), row.effect(MAKESPAN)) {
+            families
+                .entry(family(&row.row, CPUS_PARAMETER))
+                .or_default()
+                .push((*cpus, row, effect));
         }
     }
-    families.retain(|_, members| members.len() > 1);
-    families.values_mut().for_each(|members| members.sort_by_key(|(cpus, ..)| *cpus));
-    let lines: Vec<Member<'_>> = families
+    families.retain(|_, rows| rows.len() > 1);
+    families.values_mut().for_each(|rows| rows.sort_by_key(|(cpus, ..)| *cpus));
+    let lines: Vec<ScalabilityRow<'_>> = families
         .iter()
-        .flat_map(|(family, members)| {
+        .flat_map(|(family, rows)| {
             let rate = |(cpus, _, makespan): (u64, &Row, &Effect)| {
                 Side::BOTH.map(|side| 1e6 / makespan.value(side) / cpus as f64)
             };
-            let first = rate(members[0]);
-            members.iter().map(move |member| {
-                let (cpus, row, makespan) = *member;
-                Member { family, cpus, row, makespan, rate: rate(*member), first }
+            let fewest_cpus_rate = rate(rows[0]);
+            rows.iter().map(move |entry| {
+                let (cpus, row, makespan) = *entry;
+                let rate = rate(*entry);
+                ScalabilityRow { family, cpus, row, makespan, rate, fewest_cpus_rate }
             })
         })
         .collect();
     let mut columns = Columns::new(&lines);
-    // The name is on every line, since a page can sort them.
+    // Every line repeats the name, because readers of a page can sort the lines.
     columns.row("workload", |line| line.family);
     columns.number("CPUs", |line| line.cpus.to_string());
-    columns.number("base ops/Minsn", |line| number::count(line.rate[0])).away(0);
-    columns.number("change ops/Minsn", |line| number::count(line.rate[1])).away(1);
-    columns.number("base %", |line| line.percent(Side::Base)).away(3);
+    columns.number("base ops/Minsn", |line| number::count(line.rate[0])).drop_order(0);
+    columns.number("change ops/Minsn", |line| number::count(line.rate[1])).drop_order(1);
+    columns.number("base %", |line| line.percent(Side::Base)).drop_order(3);
     columns.number("change %", |line| line.percent(Side::Change));
-    columns.name("waits most in", |line| waits_most(line).map(|[function, _]| function)).away(2);
-    columns.number("wait %", |line| waits_most(line).map(|[_, share]| share));
-    columns.table().noted("What each CPU does where more of them do it:", RATE_MEANING)
+    columns
+        .name("waits most in", |line| main_wait(line).map(|[function, _]| function))
+        .drop_order(2);
+    columns.number("wait %", |line| main_wait(line).map(|[_, share]| share));
+    columns.table().with_note("Scalability: operations per CPU as CPUs are added:", RATE_MEANING)
 }
 
-/// Share of the time, in percent, below which a function is not named.
-const LITTLE_WAIT_PERCENT: f64 = 0.1;
+/// Share of CPU time, in percent, below which the function that waits is not named.
+const MIN_NAMED_WAIT_PERCENT: f64 = 0.1;
 
-/// Names the function with most waiting, and the share of all waiting.
-fn waits_most(line: Member<'_>) -> Option<[String; 2]> {
-    let Member { row, makespan, cpus, .. } = line;
+/// Returns the change's function with the most waiting, and the share of CPU time that CPUs wait
+/// in all functions.
+fn main_wait(line: ScalabilityRow<'_>) -> Option<[String; 2]> {
+    let ScalabilityRow { row, makespan, cpus, .. } = line;
     let waits = &row.counts()?.waits.as_ref()?.change;
-    let all = waits.values().sum::<u64>() as f64;
-    let time = makespan.samples.change[makespan.layout] as f64 * cpus as f64;
-    let share = share_percent(all, time);
+    let total_wait = waits.values().sum::<u64>() as f64;
+    let cpu_time = count_in(makespan, Side::Change, makespan.layout) as f64 * cpus as f64;
+    let share = share_percent(total_wait, cpu_time);
     let (function, _) = waits.iter().max_by_key(|(_, wait)| **wait)?;
-    let named = if share < LITTLE_WAIT_PERCENT { String::new() } else { function.clone() };
-    Some([named, shown_percent(share)])
+    let name = if share < MIN_NAMED_WAIT_PERCENT { String::new() } else { function.clone() };
+    Some([name, percent_text(share)])
 }
 
-const AWAITED_MEANING: &str = "A row waits for a kernel thread that its process, the interrupt of \
-                               a device or another such thread has woken, until that sleeps \
-                               again. What a timer woke is in the background. These instructions \
-                               decide like those of the process.";
+const AWAITED_MEANING: &str = "Instructions of kernel threads that were woken by the process, a \
+                               device interrupt or another such thread. Threads woken by a timer \
+                               are background and do not count. These instructions decide the \
+                               verdict in the same way as instructions of the process.";
 
-/// Share of the process's instructions below which nothing is said.
-const LEAST_AWAITED: f64 = 0.001;
+/// Share of the process's instructions below which a row has no line.
+const MIN_AWAITED_SHARE: f64 = 0.001;
 
 /// Table with a line for each row that waits for kernel threads.
 pub fn awaited(rows: &[Row]) -> Section {
     let awaited = rows.iter().filter_map(|row| {
         let (awaited, process) = (row.effect(AWAITED)?, row.effect(METRICS[0].name)?);
-        let least = LEAST_AWAITED * process.base.max(process.change);
-        (awaited.base.max(awaited.change) >= least).then_some((row, awaited))
+        let min_awaited = MIN_AWAITED_SHARE * process.base.max(process.change);
+        (awaited.base.max(awaited.change) >= min_awaited).then_some((row, awaited))
     });
     let lines: Vec<(&Row, &Effect)> = awaited.collect();
     let mut columns = Columns::new(&lines);
@@ -187,37 +200,36 @@ pub fn awaited(rows: &[Row]) -> Section {
     columns.number("base insn", |(_, awaited)| number::count(awaited.base));
     columns.number("change insn", |(_, awaited)| number::count(awaited.change));
     columns.number("delta %", |(_, awaited)| number::percent(awaited.percent));
-    columns.number("range %", |(_, awaited)| effect::over_layouts(awaited)).away(0);
+    columns.number("range %", |(_, awaited)| effect::over_layouts(awaited)).drop_order(0);
     columns.verdict(|(_, awaited)| awaited.verdict);
-    let title = "Kernel threads that rows wait for, instructions per operation:";
-    columns.table().noted(title, AWAITED_MEANING)
+    let title = "Kernel threads that rows wait for, in instructions per operation:";
+    columns.table().with_note(title, AWAITED_MEANING)
 }
 
-const TRANSFER_MEANING: &str = "model transfers: how often per operation a CPU uses a line of 64 \
-                                bytes that another CPU has written since, in a model whose caches \
-                                are never full; a model's number, exact in the model. A line has \
-                                the name of its variables (+ where in it the line begins, or two \
-                                that share it), and other memory that of the function that gets \
-                                it most often from another CPU; lines: how many have this name.";
+const TRANSFER_MEANING: &str = "model transfers: accesses per operation to a 64-byte line that \
+                                another CPU wrote last, in a model with infinite caches. A line is \
+                                named by its variables (+: offset of the line in a variable), \
+                                other memory by the function that fetches it most. lines: number \
+                                of lines with this name.";
 
-/// Number of cache lines of each row.
-const MOST_CACHE_LINES: usize = 5;
+/// Maximum number of cache lines that are shown for a row.
+const MAX_CACHE_LINES: usize = 5;
 /// Share of a row's transfers, in percent, below which a cache line is left out.
-const LITTLE_TRANSFERS_PERCENT: f64 = 5.0;
+const MIN_TRANSFERS_PERCENT: f64 = 5.0;
 const ALL_LINES: &str = "all";
 
-/// Transfers of the cache lines of one name in a row.
+/// Transfers of all cache lines of a row that have the same name.
 #[derive(Clone)]
-struct Transfers<'a> {
+struct LineTransfers<'a> {
     row: &'a Row,
     name: String,
-    /// Number of lines; of all together none.
+    /// Number of cache lines; `None` for the sum of all names.
     lines: Option<u64>,
     transfers: Sides<u64>,
 }
 
-impl Transfers<'_> {
-    fn most(&self) -> u64 {
+impl LineTransfers<'_> {
+    fn max_side(&self) -> u64 {
         self.transfers.base.max(self.transfers.change)
     }
 
@@ -226,61 +238,63 @@ impl Transfers<'_> {
     }
 }
 
-/// Table of the cache lines that travel most between CPUs in each row; empty without the model.
+/// Table of the cache lines with the most transfers between CPUs in each row; empty without the
+/// model.
 pub fn coherence(rows: &[Row]) -> Section {
-    let all: Vec<Transfers<'_>> = rows.iter().filter_map(row_transfers).flatten().collect();
-    let lines: Vec<&Transfers<'_>> = all.iter().collect();
+    let transfers: Vec<LineTransfers<'_>> =
+        rows.iter().filter_map(row_transfers).flatten().collect();
+    let lines: Vec<&LineTransfers<'_>> = transfers.iter().collect();
     let mut columns = Columns::new(&lines);
     columns.row("workload", |line| &line.row.row);
     columns.name("cache line", |line| &line.name);
-    columns.number("lines", |line| line.lines.map(|lines| lines.to_string())).away(1);
-    columns.number("base model transfers", |line| number::count(line.per_op()[0])).away(3);
+    columns.number("lines", |line| line.lines.map(|lines| lines.to_string())).drop_order(1);
+    columns.number("base model transfers", |line| number::count(line.per_op()[0])).drop_order(3);
     columns.number("change model transfers", |line| number::count(line.per_op()[1]));
-    let delta = |line: &Transfers<'_>| number::delta(line.per_op()[1] - line.per_op()[0]);
-    columns.number("delta transfers", delta).away(0);
+    let delta = |line: &LineTransfers<'_>| number::delta(line.per_op()[1] - line.per_op()[0]);
+    columns.number("delta transfers", delta).drop_order(0);
     let percent = |[base, change]: [f64; 2]| number::percent(checked_percent_change(base, change));
-    columns.number("delta %", |line| percent(line.per_op())).away(2);
-    let title = "Cache lines that travel between CPUs, by the model of coherence:";
-    columns.table().noted(title, TRANSFER_MEANING)
+    columns.number("delta %", |line| percent(line.per_op())).drop_order(2);
+    let title = "Cache lines transferred between CPUs, in the coherence model:";
+    columns.table().with_note(title, TRANSFER_MEANING)
 }
 
-/// Transfers of a row: all, then by name, the most first.
-fn row_transfers(row: &Row) -> Option<Vec<Transfers<'_>>> {
+/// Transfers of a row: the sum of all cache lines, then the names with the most transfers.
+fn row_transfers(row: &Row) -> Option<Vec<LineTransfers<'_>>> {
     let effect = row.effect(TRANSFERS)?;
-    let found = row.counts()?.model_lines.as_ref()?;
-    let mut named: BTreeMap<String, Transfers<'_>> = BTreeMap::new();
+    let model_lines = row.counts()?.model_lines.as_ref()?;
+    let mut by_name: BTreeMap<String, LineTransfers<'_>> = BTreeMap::new();
     for side in Side::BOTH {
-        for line in found.get(side) {
+        for line in model_lines.get(side) {
             let name = cache_line_name(line);
-            let known = named.entry(name.clone()).or_insert_with(|| Transfers {
+            let sum = by_name.entry(name.clone()).or_insert_with(|| LineTransfers {
                 row,
                 name,
                 lines: None,
                 transfers: Sides::default(),
             });
-            *known.transfers.get_mut(side) += line.transfers;
-            known.lines = known.lines.max(Some(line.lines));
+            *sum.transfers.get_mut(side) += line.transfers;
+            sum.lines = sum.lines.max(Some(line.lines));
         }
     }
-    let mut named: Vec<Transfers<'_>> = named.into_values().collect();
-    named.sort_by_key(|line| std::cmp::Reverse(line.most()));
-    let transfers = Sides::from_fn(|side| effect.samples.get(side)[effect.layout]);
-    let all = Transfers { row, name: ALL_LINES.to_owned(), lines: None, transfers };
-    let whole = all.most() as f64;
-    named.retain(|line| share_percent(line.most() as f64, whole) >= LITTLE_TRANSFERS_PERCENT);
-    named.truncate(MOST_CACHE_LINES);
-    Some(std::iter::once(all).chain(named).collect())
+    let mut lines: Vec<LineTransfers<'_>> = by_name.into_values().collect();
+    lines.sort_by_key(|line| Reverse(line.max_side()));
+    let transfers = Sides::from_fn(|side| count_in(effect, side, effect.layout));
+    let all = LineTransfers { row, name: ALL_LINES.to_owned(), lines: None, transfers };
+    let total = all.max_side() as f64;
+    lines.retain(|line| share_percent(line.max_side() as f64, total) >= MIN_TRANSFERS_PERCENT);
+    lines.truncate(MAX_CACHE_LINES);
+    Some(std::iter::once(all).chain(lines).collect())
 }
 
 fn cache_line_name(line: &CacheLine) -> String {
     let CacheLine { memory, name, offset, .. } = line;
-    let place = match offset {
+    let address = match offset {
         0 => name.clone(),
         offset => format!("{name}+{offset:#x}"),
     };
     match memory {
-        Memory::Data => place,
-        Memory::Percpu => format!("{place} of each CPU"),
+        Memory::Data => address,
+        Memory::Percpu => format!("{address} of each CPU"),
         Memory::Direct => format!("heap, by {name}"),
         Memory::Vmalloc => format!("stack or vmalloc, by {name}"),
         Memory::Pages => format!("struct page, by {name}"),
@@ -289,123 +303,129 @@ fn cache_line_name(line: &CacheLine) -> String {
     }
 }
 
-const WAIT_MEANING: &str = "%: what CPUs execute and wait in the function, wherever it is called, \
-                            in percent of all CPUs' time; wait %: what of it they wait. A lock's \
-                            own instructions count also where nobody waits for it.";
+const WAIT_MEANING: &str = "%: time in the function (executing and waiting), in percent of CPU \
+                            time, over all callers; wait %: the waiting part. A lock function's \
+                            own instructions also count when nobody waits for the lock.";
 
-/// Number of functions of a row that are named.
-const MOST_FUNCTIONS: usize = 4;
+/// Maximum number of functions that are shown for a row.
+const MAX_FUNCTIONS: usize = 4;
 
-/// Share of the time, in percent, below which a function is not named on either side.
-const LITTLE_PERCENT: f64 = 0.005;
+/// Share of CPU time, in percent, that CPUs must wait in a function on one of the sides; functions
+/// with less are left out.
+const MIN_WAIT_PERCENT: f64 = 0.005;
 
-/// Shares of all CPUs' time of a function, in percent: its waits, and all that it does.
+/// A function's shares of CPU time on both sides, in percent.
 #[derive(Clone, Copy)]
-struct Share<'a> {
+struct FunctionShares<'a> {
     row: &'a Row,
     function: &'a str,
     wait: [f64; 2],
-    whole: [f64; 2],
+    /// Executing and waiting.
+    total: [f64; 2],
 }
 
-/// Table of the functions in which CPUs wait most; empty where they hardly do.
+/// Table of the functions in which CPUs wait most; empty where CPUs hardly wait.
 pub fn waits(rows: &[Row], counts: &CountsComparison) -> Section {
     let cpus = f64::from(counts.key.machine.cpus);
-    let lines: Vec<Share<'_>> =
+    let lines: Vec<FunctionShares<'_>> =
         rows.iter().filter_map(|row| wait_shares(row, cpus)).flatten().collect();
-    let shown = |percent: f64| number::with_decimals(percent, 2, false);
+    let percent = |percent: f64| number::with_decimals(percent, 2, false);
     let mut columns = Columns::new(&lines);
-    // The row is on every line, since a page can sort them.
+    // Every line repeats the row, because readers of a page can sort the lines.
     columns.row("workload", |line| &line.row.row);
     columns.name("function", |line| line.function);
-    columns.number("base %", |line| shown(line.whole[0]));
-    columns.number("change %", |line| shown(line.whole[1]));
-    columns.number("base wait %", |line| shown(line.wait[0])).away(0);
-    columns.number("change wait %", |line| shown(line.wait[1])).away(0);
-    let title = "Where CPUs wait for each other, and their time there:";
-    columns.table().noted(title, WAIT_MEANING)
+    columns.number("base %", |line| percent(line.total[0]));
+    columns.number("change %", |line| percent(line.total[1]));
+    columns.number("base wait %", |line| percent(line.wait[0])).drop_order(0);
+    columns.number("change wait %", |line| percent(line.wait[1])).drop_order(0);
+    let title = "Functions in which CPUs wait for each other:";
+    columns.table().with_note(title, WAIT_MEANING)
 }
 
-/// Shares of a row, in the layout with the median makespan.
-fn wait_shares(row: &Row, cpus: f64) -> Option<Vec<Share<'_>>> {
+/// Shares of a row's functions, in the layout with the median makespan.
+fn wait_shares(row: &Row, cpus: f64) -> Option<Vec<FunctionShares<'_>>> {
     let (makespan, evidence) = (row.effect(MAKESPAN)?, row.counts()?);
     let (waits, executed) = (evidence.waits.as_ref()?, evidence.waiting_functions_work.as_ref()?);
     let share = |counts: &Sides<BTreeMap<String, u64>>, function: &String| {
         Side::BOTH.map(|side| {
             let count = counts.get(side).get(function).copied().unwrap_or_default();
-            let time = makespan.samples.get(side)[makespan.layout] as f64 * cpus;
-            share_percent(count as f64, time)
+            let cpu_time = count_in(makespan, side, makespan.layout) as f64 * cpus;
+            share_percent(count as f64, cpu_time)
         })
     };
     let functions: BTreeSet<&String> = waits.base.keys().chain(waits.change.keys()).collect();
     let shares = functions.into_iter().map(|function| {
         let (wait, executed) = (share(waits, function), share(executed, function));
-        let whole = [wait[0] + executed[0], wait[1] + executed[1]];
-        Share { row, function, wait, whole }
+        let total = [wait[0] + executed[0], wait[1] + executed[1]];
+        FunctionShares { row, function, wait, total }
     });
-    let most = |[base, change]: [f64; 2]| base.max(change);
-    let mut shares: Vec<Share<'_>> =
-        shares.filter(|share| most(share.wait) >= LITTLE_PERCENT).collect();
-    // Stable: equal shares stay in the order of their names.
-    shares.sort_by(|one, other| most(other.whole).total_cmp(&most(one.whole)));
-    shares.truncate(MOST_FUNCTIONS);
+    let max_side = |[base, change]: [f64; 2]| base.max(change);
+    let mut shares: Vec<FunctionShares<'_>> =
+        shares.filter(|share| max_side(share.wait) >= MIN_WAIT_PERCENT).collect();
+    // A stable sort: functions with equal shares stay in the order of their names.
+    shares.sort_by(|one, other| max_side(other.total).total_cmp(&max_side(one.total)));
+    shares.truncate(MAX_FUNCTIONS);
     Some(shares)
 }
 
-const TAKERS_MEANING: &str = "by: the function that called the lock's own functions, which was \
-                              measured; %: its share of all that the row's CPUs wait for each \
-                              other; lock: what this function is known to lock, which was not \
-                              measured. `ktax report DIR --explain ROW` prints all call paths.";
+const LOCK_CALLERS_MEANING: &str = "by: caller of the lock primitive (measured); %: its share of \
+                                    the row's waiting time; lock: the lock this function usually \
+                                    takes (not measured). `ktax report DIR --explain ROW` prints \
+                                    all call paths.";
 
-const SLEEPERS_MEANING: &str = "by: the function in which a CPU's last process was when it left \
-                                the CPU idle, without the functions of locks and of the \
-                                scheduler; %: its share of all that the row's CPUs are idle; no \
-                                process: none has left the CPU, or it runs on another one; lock: \
-                                what this function is known to wait for, which was not measured.";
+const SLEEPERS_MEANING: &str = "by: where the last process on the CPU went to sleep, without lock \
+                                and scheduler functions; %: its share of the row's idle time; no \
+                                process: none slept here, or it moved to another CPU; lock: the \
+                                lock this function usually waits for (not measured).";
 
-/// Share on both sides, in percent, below which a function is among the others.
-const LEAST_PERCENT: f64 = 1.0;
-/// Share of their time for which CPUs must wait, or be idle, to be worth a table, in percent.
-const LEAST_OF_TIME_PERCENT: f64 = 0.1;
+/// Share on both sides, in percent, below which a function counts among the others.
+const MIN_LINE_PERCENT: f64 = 1.0;
+/// Share of CPU time, in percent, that CPUs must wait (or be idle) on one of the sides; a row with
+/// less has no lines.
+const MIN_CPU_TIME_PERCENT: f64 = 0.1;
 
-/// Table of who takes the locks for which CPUs wait; empty where they hardly wait.
-pub fn takers(rows: &[Row]) -> Section {
+/// Table of the functions that take the locks for which CPUs wait; empty where CPUs hardly wait.
+pub fn lock_callers(rows: &[Row]) -> Section {
     let rows = rows.iter().filter_map(|row| {
-        let all = whole_time(row, |time| time.wait)?;
-        Some(lock_lines(row, &row.counts()?.wait_stacks, all, "others"))
+        let total = total_time(row, |time| time.wait)?;
+        Some(lock_lines(row, &row.counts()?.wait_stacks, total, "others"))
     });
-    lock_table("Which lock CPUs wait for, and who takes it:", TAKERS_MEANING, rows)
+    lock_table("Locks that CPUs wait for, by calling function:", LOCK_CALLERS_MEANING, rows)
 }
 
-/// Table of where processes sleep while CPUs are idle; empty where they hardly are.
+/// Table of where processes sleep while CPUs are idle; empty where CPUs are hardly idle.
 pub fn sleepers(rows: &[Row]) -> Section {
     let rows = rows.iter().filter_map(|row| {
-        let all = whole_time(row, |time| time.idle)?;
-        Some(lock_lines(row, &row.counts()?.idle_stacks, all, "others, or no process"))
+        let total = total_time(row, |time| time.idle)?;
+        Some(lock_lines(row, &row.counts()?.idle_stacks, total, "others, or no process"))
     });
     lock_table("What processes wait for while CPUs are idle:", SLEEPERS_MEANING, rows)
 }
 
-/// Returns the waiting or idle time of both sides; `None` where it is little of the CPUs' time.
-fn whole_time(row: &Row, part: fn(&CpuTime) -> u64) -> Option<Sides<u64>> {
+/// Returns the waiting (or idle) time of both sides, as `part` selects; `None` if it is less than
+/// [`MIN_CPU_TIME_PERCENT`] of CPU time on both sides.
+fn total_time(row: &Row, part: fn(&CpuTime) -> u64) -> Option<Sides<u64>> {
     let times = row.counts()?.cpu_time.as_ref()?;
-    let whole = |time: &CpuTime| {
+    let cpu_time = |time: &CpuTime| {
         [time.work, time.wait, time.idle, time.uneven].into_iter().fold(0, u64::saturating_add)
     };
     let share = |side: Side| {
         let time = times.get(side);
-        share_percent(part(time) as f64, whole(time).max(1) as f64)
+        share_percent(part(time) as f64, cpu_time(time).max(1) as f64)
     };
-    let is_much = Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_TIME_PERCENT);
+    let is_much = Side::BOTH.into_iter().any(|side| share(side) >= MIN_CPU_TIME_PERCENT);
     is_much.then(|| Sides::from_fn(|side| part(times.get(side))))
 }
 
-/// Who waits, the shares of both sides in percent, and the lock.
+/// Line of a table of locks.
 #[derive(Clone, Copy)]
 struct LockLine<'a> {
     row: &'a Row,
-    by: &'a str,
+    /// Function that waits for the lock.
+    waiter: &'a str,
+    /// Shares of the waiting (or idle) time of both sides, in percent.
     shares: [f64; 2],
+    /// Lock that this function usually takes; empty if ktax knows none.
     lock: &'static str,
 }
 
@@ -415,49 +435,56 @@ fn lock_table<'a>(
     rows: impl Iterator<Item = Vec<LockLine<'a>>>,
 ) -> Section {
     let lines: Vec<LockLine<'_>> = rows.flatten().collect();
-    let shown = |percent: f64| number::with_decimals(percent, 1, false);
     let mut columns = Columns::new(&lines);
-    // The row is on every line, since a page can sort them.
+    // Every line repeats the row, because readers of a page can sort the lines.
     columns.row("workload", |line| &line.row.row);
-    columns.name("by", |line| line.by);
-    columns.number("base %", |line| shown(line.shares[0])).away(0);
-    columns.number("change %", |line| shown(line.shares[1]));
-    columns.words("lock", |line| line.lock).away(1);
-    columns.table().noted(title, note)
+    columns.name("by", |line| line.waiter);
+    columns.number("base %", |line| percent_text(line.shares[0])).drop_order(0);
+    columns.number("change %", |line| percent_text(line.shares[1]));
+    columns.words("lock", |line| line.lock).drop_order(1);
+    columns.table().with_note(title, note)
 }
 
-/// Lines of a row, whose shares add up to 100 %; `rest` names all that has no line.
+/// Lines of a row, whose shares add up to 100 %; the last line, named `rest_name`, is the sum of
+/// the stacks that have no line of their own.
 fn lock_lines<'a>(
     row: &'a Row,
     stacks: &'a [WaitStack],
-    all: Sides<u64>,
-    rest: &'static str,
+    total: Sides<u64>,
+    rest_name: &'static str,
 ) -> Vec<LockLine<'a>> {
     if stacks.is_empty() {
         return Vec::new();
     }
-    let mut takers: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
+    let mut waiters: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
     for stack in stacks {
-        let sum = takers.entry(taker(&stack.functions)).or_default();
+        let sum = waiters.entry(lock_caller(&stack.functions)).or_default();
         *sum = Sides::from_fn(|side| sum.get(side).saturating_add(*stack.wait.get(side)));
     }
     let shares = |counts: &Sides<u64>| {
         Side::BOTH
-            .map(|side| share_percent(*counts.get(side) as f64, (*all.get(side)).max(1) as f64))
+            .map(|side| share_percent(*counts.get(side) as f64, (*total.get(side)).max(1) as f64))
     };
-    takers.retain(|_, counts| shares(counts).iter().any(|share| *share >= LEAST_PERCENT));
-    let mut takers: Vec<(&str, Sides<u64>)> = takers.into_iter().collect();
-    // Stable: equal ones stay in the order of their names.
-    takers.sort_by_key(|(_, counts)| Reverse(counts.base.max(counts.change)));
-    let named = |side| takers.iter().map(move |(_, counts)| *counts.get(side));
-    let others = Sides::from_fn(|side| named(side).fold(*all.get(side), u64::saturating_sub));
-    let line = |by, counts: &Sides<u64>, lock| LockLine { row, by, shares: shares(counts), lock };
-    let lines = takers.iter().map(|(by, counts)| line(by, counts, lock_taken_by(by).unwrap_or("")));
-    let has_rest = others != Sides::default();
-    lines.chain(has_rest.then(|| line(rest, &others, ""))).collect()
+    waiters.retain(|_, counts| shares(counts).iter().any(|share| *share >= MIN_LINE_PERCENT));
+    let mut waiters: Vec<(&str, Sides<u64>)> = waiters.into_iter().collect();
+    // A stable sort: functions with equal counts stay in the order of their names.
+    waiters.sort_by_key(|(_, counts)| Reverse(counts.base.max(counts.change)));
+    let counts_of_lines = |side| waiters.iter().map(move |(_, counts)| *counts.get(side));
+    let rest =
+        Sides::from_fn(|side| counts_of_lines(side).fold(*total.get(side), u64::saturating_sub));
+    let line = |waiter, counts: &Sides<u64>, lock| {
+        let shares = shares(counts);
+        LockLine { row, waiter, shares, lock }
+    };
+    let lines = waiters
+        .iter()
+        .map(|(waiter, counts)| line(waiter, counts, usual_lock(waiter).unwrap_or("")));
+    let has_rest = rest != Sides::default();
+    lines.chain(has_rest.then(|| line(rest_name, &rest, ""))).collect()
 }
 
-/// Beginnings of the names of functions that wait for any lock: who takes the lock called them.
+/// Prefixes of the names of lock and scheduler functions. The first function of a call stack that
+/// is not one of these is shown as the caller that waits.
 const PRIMITIVES: &str = "\
      native_queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath queued_spin_lock_slowpath \
      pv_wait kvm_wait virt_spin_lock do_raw_spin_lock _raw_spin_ _raw_read_ _raw_write_ \
@@ -468,8 +495,9 @@ const PRIMITIVES: &str = "\
      _atomic_dec_and_raw_lock refcount_dec_and_lock cpu_relax delay_ __delay __switch_to_asm \
      __schedule schedule_ preempt_schedule io_schedule";
 
-/// Locks, each with the functions that take it or wait for it. The functions are measured; the
-/// locks are not, and only well-known functions are here, as they are called in Linux 5.10 to 6.12.
+/// Locks, each with the functions that take the lock or wait for it. The report measures the
+/// functions and takes the lock from this table, which has only well-known functions, by their
+/// names in Linux 5.10 to 6.12.
 const LOCKS: &[(&str, &str)] = &[
     (
         "files_struct.file_lock",
@@ -518,33 +546,33 @@ fn is_primitive(function: &str) -> bool {
         || PRIMITIVES.split(' ').any(|name| function.starts_with(name))
 }
 
-/// Returns who takes the lock: the first in a stack, whose callers follow, that is no lock's own
-/// function; the last one if all are.
-fn taker(functions: &[String]) -> &str {
-    let found = functions.iter().find(|function| !is_primitive(function));
-    found.or(functions.last()).map_or("", String::as_str)
+/// Returns the function that called the lock primitive. The innermost function of the stack comes
+/// first. If all functions are primitives, the outermost is returned.
+fn lock_caller(functions: &[String]) -> &str {
+    let caller = functions.iter().find(|function| !is_primitive(function));
+    caller.or(functions.last()).map_or("", String::as_str)
 }
 
-/// Returns the lock that this function is known to take.
-fn lock_taken_by(taker: &str) -> Option<&'static str> {
-    let takes =
-        |(_, functions): &&(&str, &str)| functions.split(' ').any(|function| function == taker);
-    LOCKS.iter().find(takes).map(|(lock, _)| *lock)
+/// Returns the lock that this function usually takes; `None` for functions outside [`LOCKS`].
+fn usual_lock(caller: &str) -> Option<&'static str> {
+    let takes_lock =
+        |(_, functions): &&(&str, &str)| functions.split(' ').any(|function| function == caller);
+    LOCKS.iter().find(takes_lock).map(|(lock, _)| *lock)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn takes(stack: &str) -> (String, Option<&'static str>) {
+    fn caller_and_lock(stack: &str) -> (String, Option<&'static str>) {
         let functions: Vec<String> = stack.split(' ').map(str::to_owned).collect();
-        let taker = taker(&functions);
-        (taker.to_owned(), lock_taken_by(taker))
+        let caller = lock_caller(&functions);
+        (caller.to_owned(), usual_lock(caller))
     }
 
     #[test]
-    fn who_takes_a_lock_stands_above_the_functions_of_locks() {
-        for (stack, taker, lock) in [
+    fn lock_caller_is_the_first_function_that_is_no_primitive() {
+        for (stack, caller, lock) in [
             (
                 "native_queued_spin_lock_slowpath _raw_spin_lock alloc_fd get_unused_fd_flags",
                 "alloc_fd",
@@ -564,13 +592,13 @@ mod tests {
             ("__schedule schedule schedule_timeout do_it", "do_it", None),
             ("_raw_spin_lock", "_raw_spin_lock", None),
         ] {
-            assert_eq!(takes(stack), (taker.to_owned(), lock), "{stack}");
+            assert_eq!(caller_and_lock(stack), (caller.to_owned(), lock), "{stack}");
         }
-        assert_eq!(super::taker(&[]), "");
+        assert_eq!(lock_caller(&[]), "");
     }
 
     #[test]
-    fn a_function_has_one_lock() {
+    fn each_function_is_listed_for_one_lock() {
         let all = || LOCKS.iter().flat_map(|(_, functions)| functions.split(' '));
         let mut functions: Vec<&str> = all().collect();
         functions.sort_unstable();

@@ -1,4 +1,4 @@
-//! Tables of call paths: those that carry a delta, and where a whole row goes.
+//! Tables of call paths: the paths that carry a delta, and all costs of a row.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use ktax_model::{
 };
 use ktax_stats::tables::share_percent;
 
-const PATHS_MEANING: &str = "The function above called it; where that called several, a line \
-                             leads to each. A delta, per operation, is that of the function and \
-                             of all that it called. What is less than 1 % of the row's delta is \
-                             left out. Where the compiler inlined a function on one side alone, \
-                             what it calls is below its caller on both.";
+const PATHS_MEANING: &str = "Each function is below its caller; if a caller has several callees, a \
+                             line leads to each. Deltas are per operation and include callees. \
+                             Paths with less than 1 % of the row's delta are left out. If the \
+                             compiler inlined a function on one side only, the functions that it \
+                             calls are below its caller on both sides.";
 
 /// Tables of the call paths that changed, one for each changed row.
 pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
@@ -35,123 +35,136 @@ pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
         let mut columns = Columns::new(&lines);
         let insn = columns.number("delta insn", |(path, _)| delta(&path.instructions));
         if is_wait {
-            insn.away(0);
+            insn.drop_order(0);
             columns.number("delta spin-wait", |(path, _)| delta(&path.wait));
         } else {
-            columns.number("delta REP", |(path, _)| delta(&path.rep_iterations)).away(0);
+            columns.number("delta REP", |(path, _)| delta(&path.rep_iterations)).drop_order(0);
         }
-        columns.number("base calls", |(path, _)| number::count(per_op(path.calls.base))).away(1);
+        columns
+            .number("base calls", |(path, _)| number::count(per_op(path.calls.base)))
+            .drop_order(1);
         columns.number("change calls", |(path, _)| number::count(per_op(path.calls.change)));
         columns.name("function", |(path, branch)| format!("{branch}{}", path.function));
         let title = format!("Call paths of {} that changed:", row.row);
-        columns.table().noted(title, PATHS_MEANING)
+        columns.table().with_note(title, PATHS_MEANING)
     })
 }
 
-/// Returns the paths whose delta is worth a line.
+/// Returns the paths with at least [`LITTLE_OF_DELTA_PERCENT`] of the row's delta.
 fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
     let carried = CountKind::from_effect(effect);
     let size = |path: &PathDelta| {
         carried.path_counts(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
     };
     let delta = effect.counts().map_or(0, |Sides { base, change }| base.abs_diff(change));
-    let least = delta.saturating_mul(MIN_DELTA_SHARE_PERCENT);
-    prune_paths(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
+    let min_size = delta.saturating_mul(MIN_DELTA_SHARE_PERCENT);
+    prune_paths(&effect.paths, |path| size(path).saturating_mul(100) >= min_size.max(1))
 }
 
-/// Share of the row's delta, in percent, below which a place says little.
-const MUCH_PERCENT: f64 = 20.0;
-/// Number of places that are named, and of functions in a name.
-const MOST_PATHS: usize = 2;
+/// Share of the row's delta, in percent, below which a path is not named.
+const MIN_NAMED_PERCENT: f64 = 20.0;
+/// Maximum number of paths that are named.
+const MAX_PATHS: usize = 2;
+/// Number of functions in the name of a path.
 const NAMED_FUNCTIONS: usize = 3;
 
-/// Returns the places that carry most, each without those below it that carry much themselves.
-/// Those that differ because the CPU lacks a feature stand last.
+/// Returns the paths that carry most. A path's delta does not include callees that have at least
+/// [`MIN_NAMED_PERCENT`] themselves. Paths that only one side takes because the CPU lacks a feature
+/// come last.
 pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = CountKind::from_effect(effect);
-    let Some(all) = effect.counts() else { return Vec::new() };
+    let Some(total) = effect.counts() else { return Vec::new() };
     let delta = |counts: &Sides<u64>| counts.change as f64 - counts.base as f64;
-    let delta_of = |path: &PathDelta| carried.path_counts(path).map_or(0.0, delta);
-    let share = |part: f64| share_percent(part, delta(&all));
-    let paths = prune_paths(&effect.paths, |path| share(delta_of(path)) >= MUCH_PERCENT);
+    let path_delta = |path: &PathDelta| carried.path_counts(path).map_or(0.0, delta);
+    let share = |part: f64| share_percent(part, delta(&total));
+    let paths = prune_paths(&effect.paths, |path| share(path_delta(path)) >= MIN_NAMED_PERCENT);
     let callers = callers(&paths);
-    let mut rest: Vec<f64> = paths.iter().map(delta_of).collect();
+    let mut own_deltas: Vec<f64> = paths.iter().map(path_delta).collect();
     for (path, caller) in paths.iter().zip(&callers) {
-        caller.iter().for_each(|caller| rest[*caller] -= delta_of(path));
+        caller.iter().for_each(|caller| own_deltas[*caller] -= path_delta(path));
     }
-    let mut places: Vec<usize> = (0..paths.len()).collect();
-    places.retain(|index| share(rest[*index]) >= MUCH_PERCENT);
-    let lacking = |place: usize| effect.missing_feature(&paths[place].function);
-    places.sort_by(|one, other| {
-        let is_last = |place: &usize| lacking(*place).is_some();
-        let by_share = share(rest[*other]).total_cmp(&share(rest[*one]));
+    let mut named: Vec<usize> = (0..paths.len()).collect();
+    named.retain(|index| share(own_deltas[*index]) >= MIN_NAMED_PERCENT);
+    let lacking = |index: usize| effect.missing_feature(&paths[index].function);
+    named.sort_by(|one, other| {
+        let is_last = |index: &usize| lacking(*index).is_some();
+        let by_share = share(own_deltas[*other]).total_cmp(&share(own_deltas[*one]));
         is_last(one).cmp(&is_last(other)).then(by_share)
     });
-    places.truncate(MOST_PATHS);
+    named.truncate(MAX_PATHS);
     let stacks: Vec<Vec<&str>> =
-        places.iter().map(|index| path_names(&paths, &callers, *index)).collect();
+        named.iter().map(|index| path_names(&paths, &callers, *index)).collect();
     let line = |(index, stack): (&usize, &Vec<&str>)| PathLine {
-        path: named(stack, &stacks),
-        delta: rest[*index] / ops.max(1) as f64,
-        share_percent: share(rest[*index]),
+        path: stack_name(stack, &stacks),
+        delta: own_deltas[*index] / ops.max(1) as f64,
+        share_percent: share(own_deltas[*index]),
         lacking: lacking(*index),
     };
-    places.iter().zip(&stacks).map(line).collect()
+    named.iter().zip(&stacks).map(line).collect()
 }
 
-/// The last functions of a stack, and the one that tells it from others with that end.
-fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
-    let last = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
-    let (shown, twins) =
-        (last(stack), all.iter().filter(|other| *other != stack && last(other) == last(stack)));
-    let apart = |twin: &Vec<&str>| stack.iter().zip(twin).position(|(one, other)| one != other);
-    match twins.filter_map(apart).max().and_then(|index| stack.get(index)) {
-        Some(function) => format!("{function} → … → {shown}"),
-        None => shown,
+/// Names a stack by its last functions. If another stack in `all` has the same last functions, the
+/// name begins with the function at which the two differ: `alloc_a → … → memset → erms`.
+fn stack_name(stack: &[&str], all: &[Vec<&str>]) -> String {
+    let end = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
+    let (name, same_end) =
+        (end(stack), all.iter().filter(|other| *other != stack && end(other) == end(stack)));
+    let difference =
+        |other: &Vec<&str>| stack.iter().zip(other).position(|(one, other)| one != other);
+    match same_end.filter_map(difference).max().and_then(|index| stack.get(index)) {
+        Some(function) => format!("{function} → … → {name}"),
+        None => name,
     }
 }
 
-/// Share of the row on both sides, in percent, below which functions are summed up.
-const LEAST_OF_FUNCTION: f64 = 0.5;
-/// Share of the row on both sides, in percent, below which a path is left out with all below it.
-const LEAST_OF_PATH: f64 = 1.0;
-/// Share of the instructions, in percent, below which REP iterations and waits have no tables.
-const LEAST_OF_OTHERS: f64 = 1.0;
+/// Share of the row, in percent, below which a function is summed up with others if both sides are
+/// below it.
+const MIN_FUNCTION_PERCENT: f64 = 0.5;
+/// Share of the row, in percent, below which a path is left out with its callees if both sides are
+/// below it.
+const MIN_PATH_PERCENT: f64 = 1.0;
+/// REP iterations (and waits), in percent of the instructions, below which they have no tables.
+const MIN_KIND_PERCENT: f64 = 1.0;
 
-const COST_PATHS_MEANING: &str = "The function above called it; where that called several, a line \
-                                  leads to each. A count has that of all that it called. What has \
-                                  less than 1 % of the row on both sides is left out.";
+const COST_PATHS_MEANING: &str = "Each function is below its caller; if a caller has several \
+                                  callees, a line leads to each. Counts include callees. Paths \
+                                  with less than 1 % of the row on both sides are left out.";
 
-/// Tables of where a row goes, whether or not it changed, by function and by call path: of
-/// instructions, and of REP iterations and waits where those are much.
+/// Tables of all costs of a row, changed or not, by function and by call path: of instructions, and
+/// of REP iterations and waits if these are at least [`MIN_KIND_PERCENT`] of the instructions.
 pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
-    let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
+    let paths_in = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
     let context_costs = |context: &Context| {
-        let paths_of = all(context);
-        let insn = top_counts(CountKind::Instructions, paths_of);
-        let is_much = |by: &CountKind| {
-            let counts = top_counts(*by, paths_of);
-            let share = |side: Side| share_of(*counts.get(side), *insn.get(side));
-            Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_OTHERS)
+        let context_paths = paths_in(context);
+        let insn = top_counts(CountKind::Instructions, context_paths);
+        let is_shown = |by: &CountKind| {
+            let counts = top_counts(*by, context_paths);
+            let share = |side: Side| percent(*counts.get(side), *insn.get(side));
+            Side::BOTH.into_iter().any(|side| share(side) >= MIN_KIND_PERCENT)
         };
-        let others = [CountKind::Rep, CountKind::Wait].into_iter().filter(is_much);
-        let tables = [CountKind::Instructions].into_iter().chain(others);
-        let tables = tables.map(|by| Costs { row: paths, context: *context, paths: paths_of, by });
+        let others = [CountKind::Rep, CountKind::Wait].into_iter().filter(is_shown);
+        let kinds = [CountKind::Instructions].into_iter().chain(others);
+        let tables = kinds.map(|by| ContextCosts {
+            row: paths,
+            context: *context,
+            paths: context_paths,
+            by,
+        });
         tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
     };
-    let decides = |context: &&Context| context.is_deciding() && !all(context).is_empty();
+    let decides = |context: &&Context| context.is_deciding() && !paths_in(context).is_empty();
     Context::ALL.iter().filter(decides).flat_map(context_costs).collect()
 }
 
-/// Counts of one context of a row.
-struct Costs<'a> {
+/// Costs of one kind in one context of a row.
+struct ContextCosts<'a> {
     row: &'a RowPaths,
     context: Context,
     paths: &'a [PathDelta],
     by: CountKind,
 }
 
-/// Sum over the functions that nothing calls.
+/// Returns the sum over the functions without a caller, which includes all their callees.
 pub fn top_counts(by: CountKind, paths: &[PathDelta]) -> Sides<u64> {
     let top = paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path));
     top.fold(Sides::default(), |sum, counts| sum_counts(&sum, counts))
@@ -161,28 +174,29 @@ fn sum_counts(one: &Sides<u64>, other: &Sides<u64>) -> Sides<u64> {
     Sides::from_fn(|side| one.get(side).saturating_add(*other.get(side)))
 }
 
-fn share_of(part: u64, whole: u64) -> f64 {
-    share_percent(part as f64, whole.max(1) as f64)
+fn percent(part: u64, total: u64) -> f64 {
+    share_percent(part as f64, total.max(1) as f64)
 }
 
-impl Costs<'_> {
-    fn title(&self, what: &str) -> String {
+impl ContextCosts<'_> {
+    fn title(&self, grouping: &str) -> String {
         let RowPaths { row, operation, .. } = self.row;
-        let whose = match self.context {
+        let context = match self.context {
             Context::Process => String::new(),
             other => format!(" of {}", other.words()),
         };
-        format!("Where {row} goes, {} per operation ({operation}){whose}, {what}:", self.by.unit())
+        let unit = self.by.unit();
+        format!("Costs of {row}, {unit} per operation ({operation}){context}, {grouping}:")
     }
 
-    /// Table that begins with the counts of these lines and their shares.
+    /// Begins a table with the columns of counts and shares.
     fn columns<'l, L: Copy>(
         &self,
         lines: &'l [L],
         counts: impl Fn(L) -> Sides<u64>,
     ) -> Columns<'l, L> {
         let unit = self.by.head();
-        let whole = top_counts(self.by, self.paths);
+        let total = top_counts(self.by, self.paths);
         let mut columns = Columns::new(lines);
         for side in Side::BOTH {
             let per_op = |line| number::per_op(*counts(line).get(side), self.row.ops);
@@ -190,20 +204,22 @@ impl Costs<'_> {
             columns.number(&head, |line| number::count(per_op(line)));
         }
         for side in Side::BOTH {
-            let share = |line| share_of(*counts(line).get(side), *whole.get(side));
+            let share = |line| percent(*counts(line).get(side), *total.get(side));
             let head = format!("{} %", side.name());
             columns.number(&head, |line| number::with_decimals(share(line), 2, false));
         }
-        columns.give_way([&[2], &[0]]);
+        columns.set_drop_groups([&[2], &[0]]);
         columns
     }
 
-    fn is_at_least(&self, counts: &Sides<u64>, percent: f64) -> bool {
-        let whole = top_counts(self.by, self.paths);
-        Side::BOTH.into_iter().any(|side| share_of(*counts.get(side), *whole.get(side)) >= percent)
+    /// Tells whether counts are at least this share of the row on any side.
+    fn is_at_least(&self, counts: &Sides<u64>, min_percent: f64) -> bool {
+        let total = top_counts(self.by, self.paths);
+        let share = |side| percent(*counts.get(side), *total.get(side));
+        Side::BOTH.into_iter().any(|side| share(side) >= min_percent)
     }
 
-    /// Table of what each function executes itself; the lines add up to the row.
+    /// Table of functions with counts without callees. The lines add up to the row.
     fn functions(&self) -> Section {
         let mut functions: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
         for (path, own) in self.paths.iter().zip(own_counts(self.paths)) {
@@ -211,10 +227,10 @@ impl Costs<'_> {
             *sum = sum_counts(sum, self.by.own_counts(&own));
         }
         functions.retain(|_, counts| *counts != Sides::default());
-        let is_large = |counts: &Sides<u64>| self.is_at_least(counts, LEAST_OF_FUNCTION);
+        let is_large = |counts: &Sides<u64>| self.is_at_least(counts, MIN_FUNCTION_PERCENT);
         let (mut large, small): (Vec<_>, Vec<_>) =
             functions.into_iter().partition(|(_, counts)| is_large(counts));
-        // Stable: those that have as much stay in the order of their names.
+        // A stable sort: functions with equal counts stay in the order of their names.
         large.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.max(counts.change)));
         let rest = small.iter().fold(Sides::default(), |sum, (_, counts)| sum_counts(&sum, counts));
         let name = format!("… {}", counted(small.len(), "more function"));
@@ -223,15 +239,17 @@ impl Costs<'_> {
             lines.chain((!small.is_empty()).then_some((name.as_str(), &rest))).collect();
         let mut columns = self.columns(&lines, |(_, counts)| counts.clone());
         columns.name("function", |(name, _)| name);
-        columns.table().titled(self.title("by function"))
+        columns.table().with_title(self.title("by function"))
     }
 
-    /// Table of what each function executes with all that it calls, below its callers.
+    /// Table of call paths with counts that include callees.
     fn paths(&self) -> Section {
-        let is_wide = |path: &PathDelta| {
-            self.by.path_counts(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
+        let is_large = |path: &PathDelta| {
+            self.by
+                .path_counts(path)
+                .is_some_and(|counts| self.is_at_least(counts, MIN_PATH_PERCENT))
         };
-        let kept = prune_paths(self.paths, is_wide);
+        let kept = prune_paths(self.paths, is_large);
         let branches = branches(&kept);
         let lines: Vec<(&PathDelta, &String)> = kept.iter().zip(&branches).collect();
         let counts = |path| self.by.path_counts(path).cloned().unwrap_or_default();
@@ -242,33 +260,34 @@ impl Costs<'_> {
             calls.filter(|calls| *calls > 0.0).map(number::count)
         });
         columns.name("function", |(path, branch)| format!("{branch}{}", path.function));
-        columns.give_way([&[4], &[2], &[0]]);
-        columns.table().noted(self.title("by call path"), COST_PATHS_MEANING)
+        columns.set_drop_groups([&[4], &[2], &[0]]);
+        columns.table().with_note(self.title("by call path"), COST_PATHS_MEANING)
     }
 }
 
-/// Returns the tree prefix of each function. An only callee stands right below its caller, so a
-/// chain of calls takes no width; to each of several a line leads.
+/// Returns the tree prefix of each function. A function that is its caller's only callee is not
+/// indented, so that a chain of calls takes no width. To each of several callees a line leads.
 fn branches(paths: &[PathDelta]) -> Vec<String> {
     let callers = callers(paths);
-    let place = |caller: Option<usize>| caller.map_or(0, |index| index + 1);
-    // Callees still to come, by caller; the first entry is for functions without a caller.
-    let mut to_come = vec![0; paths.len() + 1];
-    callers.iter().for_each(|caller| to_come[place(*caller)] += 1);
-    let is_alone: Vec<bool> = to_come.iter().map(|count| *count == 1).collect();
-    // Prefix of the callees of each function.
-    let mut below = vec![String::new(); paths.len() + 1];
+    // Entry 0 is for functions without a caller.
+    let entry = |caller: Option<usize>| caller.map_or(0, |index| index + 1);
+    // Number of callees without a prefix yet, by caller.
+    let mut pending = vec![0; paths.len() + 1];
+    callers.iter().for_each(|caller| pending[entry(*caller)] += 1);
+    let has_one_callee: Vec<bool> = pending.iter().map(|count| *count == 1).collect();
+    // Prefix of the callees, by caller.
+    let mut callee_prefix = vec![String::new(); paths.len() + 1];
     let mut branches = Vec::with_capacity(paths.len());
     for (index, caller) in callers.iter().enumerate() {
-        let caller = place(*caller);
-        to_come[caller] -= 1;
-        let (here, next) = match (is_alone[caller], to_come[caller]) {
+        let caller = entry(*caller);
+        pending[caller] -= 1;
+        let (own, callees) = match (has_one_callee[caller], pending[caller]) {
             (true, _) => ("", ""),
             (false, 0) => ("└ ", "  "),
             (false, _) => ("├ ", "│ "),
         };
-        below[index + 1] = format!("{}{next}", below[caller]);
-        branches.push(format!("{}{here}", below[caller]));
+        callee_prefix[index + 1] = format!("{}{callees}", callee_prefix[caller]);
+        branches.push(format!("{}{own}", callee_prefix[caller]));
     }
     branches
 }
@@ -303,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_carries_itself_is_named_beside_what_it_calls() {
+    fn callers_with_large_own_deltas_are_named_with_their_callees() {
         let effect = effect(&[
             (0, "stat", 1000, 1100),
             (1, "alloc", 100, 200),
@@ -312,16 +331,14 @@ mod tests {
             (2, "other", 50, 55),
             (1, "walk", 500, 500),
         ]);
-        let found = largest_paths(&effect, 10);
-        let shown: Vec<(&str, f64, f64)> = found
-            .iter()
-            .map(|place| (place.path.as_str(), place.delta, place.share_percent))
-            .collect();
-        assert_eq!(shown, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
+        let lines = largest_paths(&effect, 10);
+        let texts: Vec<(&str, f64, f64)> =
+            lines.iter().map(|line| (line.path.as_str(), line.delta, line.share_percent)).collect();
+        assert_eq!(texts, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
     }
 
     #[test]
-    fn a_place_of_a_cpu_that_lacks_a_feature_is_named_last() {
+    fn paths_of_missing_cpu_features_are_named_last() {
         let paths = [(0, "stat", 100, 250), (1, "memset_orig", 0, 100), (1, "walk", 0, 50)];
         let mut effect = effect(&paths);
         let nothing = Sides::default;
@@ -340,46 +357,46 @@ mod tests {
         };
         let named = |effect: &Effect| {
             let found = largest_paths(effect, 1).into_iter();
-            found.map(|place| (place.path, place.lacking)).collect::<Vec<_>>()
+            found.map(|line| (line.path, line.lacking)).collect::<Vec<_>>()
         };
         let slow = "stat → memset_orig".to_owned();
         let walk = ("stat → walk".to_owned(), None);
-        // Without its own counts nobody knows that one side alone executes it.
+        // Without the function's counts, ktax cannot know that only one side executes it.
         assert_eq!(named(&effect), [(slow.clone(), None), walk.clone()]);
         effect.functions = vec![function];
         assert_eq!(named(&effect), [walk, (slow, Some("FSRS"))]);
     }
 
     #[test]
-    fn two_stacks_that_end_alike_are_told_apart() {
+    fn names_of_stacks_with_the_same_end_differ() {
         let one = vec!["open", "create", "alloc_a", "alloc", "memset", "erms"];
         let other = vec!["open", "create", "alloc_b", "alloc", "memset", "erms"];
         let all = [one.clone(), other.clone()];
-        assert_eq!(named(&one, &all), "alloc_a → … → alloc → memset → erms");
-        assert_eq!(named(&other, &all), "alloc_b → … → alloc → memset → erms");
-        assert_eq!(named(&one, &all[..1]), "alloc → memset → erms");
-        // One is below the other's end.
-        assert_eq!(named(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
+        assert_eq!(stack_name(&one, &all), "alloc_a → … → alloc → memset → erms");
+        assert_eq!(stack_name(&other, &all), "alloc_b → … → alloc → memset → erms");
+        assert_eq!(stack_name(&one, &all[..1]), "alloc → memset → erms");
+        // The first stack begins at a deeper function.
+        assert_eq!(stack_name(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
     }
 
-    fn drawn(depths: &[u32]) -> Vec<String> {
+    fn prefixes(depths: &[u32]) -> Vec<String> {
         let path = |depth: &u32| PathDelta::with_instructions(*depth, "f", 0, 0);
         branches(&depths.iter().map(path).collect::<Vec<_>>())
     }
 
     #[test]
-    fn a_line_leads_to_each_of_several_and_to_none_that_is_alone() {
-        let several = drawn(&[0, 1, 2, 3, 3, 4, 2, 3]);
+    fn lines_lead_to_several_callees_and_not_to_a_single_callee() {
+        let several = prefixes(&[0, 1, 2, 3, 3, 4, 2, 3]);
         assert_eq!(several, ["", "", "├ ", "│ ├ ", "│ └ ", "│   ", "└ ", "  "]);
-        // Several that nothing calls.
-        assert_eq!(drawn(&[0, 1, 0]), ["├ ", "│ ", "└ "]);
-        // The end of a chain and what comes next below its caller's caller.
-        assert_eq!(drawn(&[0, 1, 2, 1]), ["", "├ ", "│ ", "└ "]);
+        // Two functions without a caller.
+        assert_eq!(prefixes(&[0, 1, 0]), ["├ ", "│ ", "└ "]);
+        // A chain of two calls, and another callee of the first function.
+        assert_eq!(prefixes(&[0, 1, 2, 1]), ["", "├ ", "│ ", "└ "]);
     }
 
     #[test]
-    fn a_list_that_ktax_did_not_write_is_no_panic() {
-        assert_eq!(drawn(&[7, 4_000_000_000, 0]), ["├ ", "│ ", "└ "]);
-        assert_eq!(drawn(&[]), [""; 0]);
+    fn inconsistent_depths_do_not_panic() {
+        assert_eq!(prefixes(&[7, 4_000_000_000, 0]), ["├ ", "│ ", "└ "]);
+        assert_eq!(prefixes(&[]), [""; 0]);
     }
 }

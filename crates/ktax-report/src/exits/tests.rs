@@ -2,7 +2,7 @@
 
 use crate::exits::ExitTables;
 use crate::exits::tables::ExitDiff;
-use crate::exits::tables::{Classic, exits_classic};
+use crate::exits::tables::{ClassicColumns, exits_classic};
 use crate::formats::{TEXT, TextOptions, render};
 use crate::view::Report;
 use ktax_model::{
@@ -15,7 +15,7 @@ fn text(report: &dyn Report) -> String {
 }
 
 #[test]
-fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
+fn times_lost_events_and_the_cost_of_the_recorder_are_printed() {
     let row = |reason: &str, is_guest, count, parts: [u64; 4]| {
         let [kernel_ns, user_ns, halted_ns, preempted_ns] = parts.map(|us| us * 1000);
         ExitRow {
@@ -67,7 +67,7 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
         "Events lost: 3.",
         "ktax missed 2 task switches or wakeups of this machine.",
         "The recorder took 260 ns for each exit, and 50 ns for each task switch or wakeup of this \
-         machine. The times include this, and what the kernel takes to call the recorder.",
+         machine. The times include this cost, and the kernel's cost of calling the recorder.",
         "exits took 3.54 % of the vCPU time: 3.22 % HLT, 0.32 % IO; 53.59 % in the guest, 32.15 % \
          halted, 10.72 % preempted; 100 exits",
     ] {
@@ -75,28 +75,28 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
     }
 }
 
-/// Files come from anywhere: what is too large stands at the largest number.
+/// Files may have any numbers: sums saturate.
 #[test]
-fn numbers_too_large_to_be_added_are_printed() {
-    let most = u64::MAX;
+fn sums_of_too_large_numbers_saturate() {
+    let max = u64::MAX;
     let part = ExitParts {
-        kernel_ns: most,
-        user_ns: most,
-        halted_ns: Some(most),
-        preempted_ns: Some(most),
-        unknown_ns: most,
+        kernel_ns: max,
+        user_ns: max,
+        halted_ns: Some(max),
+        preempted_ns: Some(max),
+        unknown_ns: max,
     };
     let row = |reason: &str| ExitRow {
         reason: reason.into(),
-        count: most,
-        sum_ns: Some(most),
+        count: max,
+        sum_ns: Some(max),
         parts: Some(part.clone()),
         ..ExitRow::default()
     };
-    let open = || OpenExit { reason: "HLT".into(), ns: most };
-    let recorder = Some(RecorderCost { exit_ns: most, switch_ns: most });
+    let open = || OpenExit { reason: "HLT".into(), ns: max };
+    let recorder = Some(RecorderCost { exit_ns: max, switch_ns: max });
     let account = ExitAccount {
-        wall_ns: most,
+        wall_ns: max,
         open: vec![open(), open()],
         lost: 0,
         unpaired: 0,
@@ -145,22 +145,22 @@ fn line<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     line.split_whitespace().collect()
 }
 
-/// One vCPU was busy and one idle: the recorder's cost is that of an exit in each table.
+/// Three tables of one recording: of a VM, a busy vCPU and an idle vCPU.
 #[test]
-fn what_holds_for_all_vcpus_stands_once() {
+fn remarks_on_a_recording_are_printed_once() {
     let names = [("vm", 90_010), ("vCPU 0 of vm", 90_000), ("vCPU 1 of vm", 10)];
     let tables = names.map(|(name, exits)| recorded(name, exits, 10));
     let shown = text(&ExitTables(&tables));
     for once in ["The recorder took 411 ns", "Events lost: 0.", "a fact", "Times are in"] {
         assert_eq!(shown.matches(once).count(), 1, "{once}\n{shown}");
     }
-    // The vCPUs' exits are those of the VM, and are not added to them.
+    // The VM's exits include those of its vCPUs.
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("9 001 exits/s in 10.00 s"), "{shown}");
 }
 
 #[test]
-fn a_count_has_its_rate_and_its_share() {
+fn counts_have_rates_and_shares() {
     let shown = text(&ExitTables(&[recorded("vm", 1_000, 10)]));
     assert_eq!(
         line(&shown, "HLT"),
@@ -170,7 +170,7 @@ fn a_count_has_its_rate_and_its_share() {
 
 /// Records one guest for 10 s and for 30 s.
 #[test]
-fn recordings_of_unequal_length_are_compared_by_the_second() {
+fn recordings_of_unequal_length_are_compared_per_second() {
     let (base, change) = (recorded("vm", 1_000, 10), recorded("vm", 3_000, 30));
     let pair = |totals| ExitPair { base: base.clone(), change: change.clone(), totals };
     let diff = |totals| text(&ExitDiff(&pair(totals)));
@@ -183,7 +183,7 @@ fn recordings_of_unequal_length_are_compared_by_the_second() {
     }
     assert!(words.contains("exits 0 % (100 → 100 /s)"), "{shown}");
     assert!(line(&diff(true), "HLT").ends_with(&["1", "000", "3", "000", "+200.00"]));
-    // Where one does not say how long it is, nothing can be normalised.
+    // Without the length of a recording, counts and times cannot be normalised.
     let unknown =
         ExitPair { change: ExitTable { elapsed_ns: None, ..change.clone() }, ..pair(false) };
     let shown = text(&ExitDiff(&unknown));
@@ -191,9 +191,9 @@ fn recordings_of_unequal_length_are_compared_by_the_second() {
     assert!(shown.contains("does not say how long"), "{shown}");
 }
 
-/// A headline adds up with its table: what was halted or preempted is named, or is said to be in.
+/// A headline names halted and preempted time, or says that the time in exits includes halts.
 #[test]
-fn the_times_of_a_diffs_headline_add_up_with_its_table() {
+fn times_in_the_headline_of_a_diff_add_up_to_its_table() {
     let with = |has_parts: bool| {
         let mut table = recorded("vm", 1_000, 10);
         for row in table.rows.iter_mut().filter(|_| has_parts) {
@@ -229,7 +229,7 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
 }
 
 #[test]
-fn a_legend_says_whose_time_kvm_run_has() {
+fn the_legend_explains_the_guests_time_in_kvm_run() {
     let mut table = recorded("vm", 1_000, 10);
     let parts = ExitParts { kernel_ns: 9, ..ExitParts::default() };
     table.rows.iter_mut().for_each(|row| row.parts = Some(parts.clone()));
@@ -242,7 +242,7 @@ fn a_legend_says_whose_time_kvm_run_has() {
     assert!(legend(&table).ends_with(" the guest, and the kernel for it"), "{}", legend(&table));
 }
 
-/// KVM's statistics: all exits, a reason, what is no exit, and halts with their time.
+/// Table of KVM's statistics with these rows: name, count, kind of counter, time.
 fn counted(counts: &[(&str, u64, Option<ExitCounter>, u64)]) -> ExitTable {
     let row = |(reason, count, counter, sum_ns): &(&str, u64, Option<ExitCounter>, u64)| ExitRow {
         reason: (*reason).to_owned(),
@@ -264,7 +264,7 @@ const ALL: Option<ExitCounter> = Some(ExitCounter::AllExits);
 const OTHER: Option<ExitCounter> = Some(ExitCounter::Other);
 
 #[test]
-fn shares_are_of_the_exits_that_kvm_counted() {
+fn shares_are_in_percent_of_all_exits_that_kvm_counted() {
     let emulated = ("insn_emulation", 122_440, OTHER, 0);
     let io = ("io_exits", 30_000, None, 0);
     let table = counted(&[("exits", 40_000, ALL, 0), emulated, io, ("halt_wait", 7, OTHER, 9_000)]);
@@ -280,23 +280,23 @@ fn shares_are_of_the_exits_that_kvm_counted() {
     ] {
         assert!(lines.iter().any(|printed| printed == line), "{line}\n{shown}");
     }
-    assert!(lines.join(" ").contains("A row without count % is a counter of KVM"), "{shown}");
-    // Without one reason or one time there are no columns for them.
+    assert!(lines.join(" ").contains("A row without count % is a counter of KVM, not"), "{shown}");
+    // Without reasons and times, the table has no columns for them.
     let shown = text(&ExitTables(&[counted(&[("exits", 40_000, ALL, 0), emulated])]));
     assert!(shown.contains("40 000 exits/s in 1.000 s\n"), "{shown}");
     assert_eq!(line(&shown, "reason"), ["reason", "count", "/s"], "{shown}");
 }
 
-/// Neither 0 nor NaN stands for a time that nobody took.
+/// A time that was not measured is neither 0 nor NaN.
 #[test]
-fn what_was_not_measured_is_left_out() {
+fn unmeasured_times_are_left_out() {
     let emulated = ("insn_emulation", 122_440, OTHER, 0);
     let table = counted(&[("exits", 40_000, ALL, 0), emulated]);
-    let long = exits_classic(&table, Classic::Long);
+    let long = exits_classic(&table, ClassicColumns::Long);
     let words: Vec<&str> = long.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(words, ["insn_emulation:", "122440", "-", "-", "-", "-", "-", "-"], "{long}");
     assert!(long.starts_with("sum of time -\n"), "{long}");
-    let short = exits_classic(&table, Classic::Short);
+    let short = exits_classic(&table, ClassicColumns::Short);
     assert!(short.starts_with("sum of time -\n") && short.ends_with("-\n"), "{short}");
 
     let change = counted(&[("exits", 10_000, ALL, 0), ("io_exits", 9_000, None, 0), emulated]);
@@ -314,8 +314,8 @@ fn what_was_not_measured_is_left_out() {
     assert_eq!(line(&shown, "exits  "), ["exits", "40", "000", "40", "000", "0"], "{shown}");
 }
 
-/// The longest of VMX, SVM, KVM_RUN and riscv.
-const LONG: [&str; 5] = [
+/// The longest reasons of VMX, SVM, KVM_RUN and riscv.
+const LONG_REASONS: [&str; 5] = [
     "EXTERNAL_INTERRUPT",
     "TPR_BELOW_THRESHOLD",
     "avic_unaccelerated_access",
@@ -323,7 +323,7 @@ const LONG: [&str; 5] = [
     "environment call from VS-mode",
 ];
 
-/// A minute of four vCPUs.
+/// Table of a minute of four vCPUs.
 fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
     let row = |reason: &str, number: u64| {
         let quantile = |ns| has_quantiles.then_some(ns);
@@ -348,7 +348,8 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
             counter: None,
         }
     };
-    let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));
+    let rows =
+        reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, number)| row(name, number));
     let (source, rows) = ("a test".to_owned(), rows.collect());
     let elapsed_ns = Some(60_000_000_000);
     ExitTable { source, rows, elapsed_ns, ..ExitTable::default() }
@@ -369,14 +370,14 @@ fn widest(text: &str) -> usize {
 #[test]
 fn a_reason_is_on_one_line_at_any_width() {
     for width in 60..=100 {
-        for reason in LONG {
+        for reason in LONG_REASONS {
             let table = table(&[reason], true);
             let pair = ExitPair { base: table.clone(), change: table.clone(), totals: false };
             for text in [exits(&table, width), text_of_width(&ExitDiff(&pair), width)] {
                 let line = format!("\n{reason}  ");
-                let there = text.matches(&line).count();
-                assert_eq!(there, text.matches("\nTIMEINGUEST  ").count(), "{width}\n{text}");
-                assert!(there > 0, "{width}\n{text}");
+                let lines = text.matches(&line).count();
+                assert_eq!(lines, text.matches("\nTIMEINGUEST  ").count(), "{width}\n{text}");
+                assert!(lines > 0, "{width}\n{text}");
                 assert!(width < 80 || widest(&text) <= width.into(), "{width}\n{text}");
             }
         }
@@ -384,20 +385,21 @@ fn a_reason_is_on_one_line_at_any_width() {
 }
 
 #[test]
-fn columns_go_in_their_order_and_are_named() {
+fn columns_are_left_out_in_order_and_listed() {
     for has_quantiles in [true, false] {
         let all = ["stddev", "min", "p50", "max", "avg"];
         let is_in_source = |name: &&&str| has_quantiles || **name != "p50";
-        let may_go: Vec<&str> = all.iter().filter(is_in_source).copied().collect();
+        let drop_order: Vec<&str> = all.iter().filter(is_in_source).copied().collect();
         let mut seen = Vec::new();
         for width in 60..=100 {
-            let text = exits(&table(&LONG[2..3], has_quantiles), width);
+            let text = exits(&table(&LONG_REASONS[2..3], has_quantiles), width);
             // Units stand on the lower of two lines.
             let (header, _) = text.split_once("\nreason").unwrap();
             let header = header.lines().next_back().unwrap();
             let is_shown = |name: &&&str| header.contains(**name);
-            let hidden: Vec<&str> = may_go.iter().filter(|name| !is_shown(name)).copied().collect();
-            assert_eq!(hidden, may_go[..hidden.len()], "{width}\n{text}");
+            let hidden: Vec<&str> =
+                drop_order.iter().filter(|name| !is_shown(name)).copied().collect();
+            assert_eq!(hidden, drop_order[..hidden.len()], "{width}\n{text}");
             let words: Vec<&str> = text.split_whitespace().collect();
             let notes = words.join(" ");
             let note = format!("Omitted to fit {width} columns: ");
@@ -416,14 +418,14 @@ fn columns_go_in_their_order_and_are_named() {
 }
 
 #[test]
-fn what_fits_is_whole() {
+fn a_table_that_fits_has_all_columns() {
     let text = exits(&table(&["npf"], true), 120);
     assert!(!text.contains("Omitted") && text.contains(" p50 "), "{text}");
 }
 
-/// Files come from anywhere: a line is at most twice as long as it should be.
+/// Files may have names of any length: a line is at most twice as wide as the page.
 #[test]
-fn a_name_without_an_end_wraps() {
+fn a_very_long_name_wraps() {
     let endless = "x".repeat(10_000);
     let text = exits(&table(&[&endless], true), 80);
     assert!(widest(&text) <= 160, "{}", widest(&text));

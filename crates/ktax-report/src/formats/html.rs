@@ -1,7 +1,7 @@
-//! A page for a browser: one file that needs no network and no script, and is the archive of what
-//! it shows.
+//! A page for a browser: one file that needs no network and no script. The page has the result as
+//! JSON in it, so that `ktax report` can read the page.
 //!
-//! Text goes through [`t`], which is the only way from outside into the page.
+//! All text from outside goes through [`t`], which escapes it.
 
 mod section;
 mod svg;
@@ -38,8 +38,8 @@ const STYLE: &str = concat!(
 );
 const SCRIPT: &str = concat!(include_str!("html/flame.js"), include_str!("html/script.js"));
 
-/// Renders the whole page. Equal reports give equal bytes: it has no date, and nothing of the
-/// machine or the locale.
+/// Renders the page. Equal reports give equal bytes, because the page does not depend on the date,
+/// the machine or the locale.
 fn write_page(documents: &[Document<'_>]) -> Result<String> {
     let title = match documents {
         [one] => one.view().title.clone(),
@@ -86,7 +86,8 @@ pub fn shortened(page: &str) -> String {
     short + &page[copied..]
 }
 
-/// The policy loads nothing and runs only the scripts that `scripts` allows.
+/// Renders the head. Its security policy loads nothing and runs only the scripts that `scripts`
+/// allows.
 fn page_head(title: &str, scripts: &str) -> Markup {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action \
@@ -105,18 +106,18 @@ fn page_head(title: &str, scripts: &str) -> Markup {
     }
 }
 
-/// Renders the controls that need the script, which unhides them.
+/// Renders the controls, which are hidden until the script shows them.
 fn tools() -> Markup {
     PreEscaped(include_str!("html/tools.html").lines().map(str::trim).collect())
 }
 
-/// Renders one report: the answer, the pictures and tables behind it, and how to read them.
+/// Renders one report: the answer, its pictures and tables, and the legend.
 fn article(document: &Document<'_>, number: usize) -> Markup {
     let (view, spot) = (document.view(), Spot::in_article(number));
     let has_rows = view.sections.contains(&Section::Rows);
-    // Folded rows repeat the functions.
-    let is_twice = |section: &Section| has_rows && matches!(section, Section::Functions(_));
-    let is_shown = |section: &&Section| !section.is_empty() && !is_twice(section);
+    // The folded rows show the functions, too.
+    let is_repeated = |section: &Section| has_rows && matches!(section, Section::Functions(_));
+    let is_shown = |section: &&Section| !section.is_empty() && !is_repeated(section);
     html! {
         article {
             header {
@@ -150,20 +151,20 @@ fn article(document: &Document<'_>, number: usize) -> Markup {
 }
 
 fn sides_table(view: &View) -> Markup {
-    let [what, beside] = view.side_heads;
+    let [name_head, settings_head] = view.side_heads;
     html! {
         @if !view.sides.is_empty() {
             div.wide tabindex="0" {
                 table {
                     thead { tr {
                         th.l { "side" }
-                        th.l { (what) }
-                        @if !beside.is_empty() { th.l { (beside) } }
+                        th.l { (name_head) }
+                        @if !settings_head.is_empty() { th.l { (settings_head) } }
                     } }
-                    tbody { @for SideLine { side, what, beside: more } in &view.sides { tr {
+                    tbody { @for SideLine { side, name, settings } in &view.sides { tr {
                         th scope="row" { (side) }
-                        td.l { code { (t(what)) } }
-                        @if !beside.is_empty() { td.l { code { (t(more)) } } }
+                        td.l { code { (t(name)) } }
+                        @if !settings_head.is_empty() { td.l { code { (t(settings)) } } }
                     } } }
                 }
             }
@@ -185,23 +186,23 @@ fn legend_part(legend: &Legend, spot: Spot) -> Markup {
     }
 }
 
-/// Page of a site, as the site's first page lists it.
+/// Entry of a page in the list on a site's first page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct PageEntry {
     /// File of the page, relative to the first page.
     pub file: String,
     /// Title of the page, or the name of a row.
     pub title: String,
     pub answer: String,
-    /// Further marks of the page: a day, a sparkline.
-    pub beside: String,
+    /// Date of a result, or sparkline of a row.
+    pub detail: String,
 }
 
 /// Mark of the first page of a site; no other page has it.
 pub const SITE_MARK: &str = "<body id=\"site\">";
 
 /// Renders the first page of a site: the newest result, the histories, all results.
-pub fn site_index(results: &[Listed], histories: &[Listed]) -> String {
+pub fn site_index(results: &[PageEntry], histories: &[PageEntry]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -232,13 +233,13 @@ pub fn site_index(results: &[Listed], histories: &[Listed]) -> String {
     page.into_string() + "\n"
 }
 
-fn pages_table(pages: &[Listed], heads: [&str; 3]) -> Markup {
+fn pages_table(pages: &[PageEntry], heads: [&str; 3]) -> Markup {
     html! {
         div.wide tabindex="0" { table {
             thead { tr { @for head in heads { th.l { (head) } } } }
             tbody { @for page in pages { tr {
                 th scope="row" { a href=(page.file) { (t(&page.title)) } }
-                td.l { (t(&page.beside)) }
+                td.l { (t(&page.detail)) }
                 td.l { (t(&page.answer)) }
             } } }
         } }
@@ -270,7 +271,7 @@ impl Spot {
         }
     }
 
-    /// Id of a row, for links.
+    /// Returns the HTML id of a row, for links.
     pub fn id(self, row: usize) -> String {
         format!("r{}-{}", self.article, row + 1)
     }
@@ -281,7 +282,8 @@ impl Spot {
     }
 }
 
-/// Text from outside: invisible and reordering characters are made visible, and markup is escaped.
+/// Text that is escaped when it is rendered: invisible and reordering characters become visible,
+/// and markup is escaped.
 pub struct Text<'a>(&'a str);
 
 /// Escapes text for a page.
@@ -291,7 +293,7 @@ pub fn t(text: &str) -> Text<'_> {
 
 impl Render for Text<'_> {
     fn render_to(&self, buffer: &mut String) {
-        // Most texts of a page are plain, and a page has many.
+        // A fast path: most texts of a page need no escape.
         let is_plain =
             |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"');
         match self.0.bytes().all(is_plain) {
@@ -302,7 +304,7 @@ impl Render for Text<'_> {
     }
 }
 
-/// Markup before and behind the data of a page.
+/// Markup before and after the data of a page.
 const START: &str = "<script type=\"application/gzip\" id=\"data\">";
 const END: &str = "</script>";
 
@@ -321,23 +323,25 @@ fn embedded(documents: &[Document<'_>]) -> Result<String> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// Returns the JSON within a page; `None` if the text is none of ktax's pages. Unpacks at most
-/// `most` bytes.
-pub fn results_of_page(text: &str, most: u64) -> Result<Option<String>> {
+/// Returns the JSON in a page; `None` if the text is no page of ktax. Data of more than `max_bytes`
+/// are an error.
+pub fn results_of_page(text: &str, max_bytes: u64) -> Result<Option<String>> {
     if !text.starts_with("<!DOCTYPE html>") || !text.contains("content=\"ktax ") {
         return Ok(None);
     }
     let data = text.rsplit_once(START).and_then(|(_, data)| Some(data.split_once(END)?.0));
     let data = data.ok_or_else(|| {
-        Error::user("it is a page of ktax without its data, which stands at its end")
+        Error::user("it is a page of ktax without its data, which should be at the end of the file")
     })?;
-    let damaged = || Error::user("the data at its end is damaged");
+    let damaged = || Error::user("the data at the end of the page is damaged");
     let bytes = STANDARD.decode(data).map_err(|_| damaged())?;
     let mut json = String::new();
-    let mut limited = GzDecoder::new(bytes.as_slice()).take(most + 1);
+    let mut limited = GzDecoder::new(bytes.as_slice()).take(max_bytes + 1);
     limited.read_to_string(&mut json).map_err(|_| damaged())?;
-    match json.len() as u64 > most {
-        true => Err(Error::user(format!("the data at its end has more than {most} bytes"))),
+    match json.len() as u64 > max_bytes {
+        true => {
+            Err(Error::user(format!("the data at the end of the page exceeds {max_bytes} bytes")))
+        }
         false => Ok(Some(json)),
     }
 }
@@ -348,19 +352,19 @@ mod tests {
 
     const THEME: &str = include_str!("html/theme.css");
 
-    /// The colours of a theme, by the names of their variables.
+    /// Returns the colours of a theme by the names of their CSS variables.
     fn theme(start: &str) -> BTreeMap<&str, [f64; 3]> {
         let block = THEME.split_once(start).unwrap().1.split_once('}').unwrap().0;
         let colour = |declaration: &'static str| {
             let (name, value) = declaration.split_once(':')?;
             let digits = value.strip_prefix('#')?;
-            let one = |index: usize| match digits.len() {
+            let channel = |index: usize| match digits.len() {
                 3 => u8::from_str_radix(&digits[index..=index].repeat(2), 16),
                 _ => u8::from_str_radix(&digits[2 * index..2 * index + 2], 16),
             };
             Some((
                 name.trim_start_matches("--"),
-                [0, 1, 2].map(|index| f64::from(one(index).unwrap())),
+                [0, 1, 2].map(|index| f64::from(channel(index).unwrap())),
             ))
         };
         block.split(';').filter_map(colour).collect()

@@ -1,13 +1,15 @@
-//! For a mail or a review, as GitHub renders it.
+//! Markdown for reviews on GitHub.
 
 use crate::formats::{Format, joined_by_line};
 use crate::view::{
-    Cell, Column, FailureReason, Functions, Kind, MetricChange, Section, SideLine, Table, View,
+    Cell, Column, ColumnKind, FailureReason, MetricChange, RowFunctions, Section, SideLine, Table,
+    View,
 };
 use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
 use ktax_model::Warning;
 
-const FUNCTIONS: usize = 20;
+/// Maximum number of functions that are shown for a row.
+const MAX_FUNCTIONS: usize = 20;
 
 /// Markdown as GitHub renders it: tables, lists, and the functions of a row folded away.
 pub const MARKDOWN: Format = Format {
@@ -15,7 +17,7 @@ pub const MARKDOWN: Format = Format {
     file: Some("report.md"),
     write: |documents, options| {
         let document = joined_by_line(documents, |document| write(document.view()))?;
-        // The bar that a dot becomes begins no cell.
+        // In ASCII a dot becomes a bar, which is escaped so that it does not begin a cell.
         let ascii = || ascii(&document.replace('·', "\\|"));
         Ok(if options.ascii { ascii() } else { document })
     },
@@ -46,16 +48,17 @@ fn write(view: &View) -> String {
 }
 
 fn sides_table(view: &View) -> String {
-    let [what, beside] = view.side_heads;
-    let shown = if beside.is_empty() { 2 } else { 3 };
-    let mut text = table_line(&["side", what, beside][..shown]);
-    text += &format!("|{}\n", "---|".repeat(shown));
-    for SideLine { side, what, beside } in &view.sides {
-        text += &table_line(&[*side, &code(what), &code(beside)][..shown]);
+    let [name_head, settings_head] = view.side_heads;
+    let columns = if settings_head.is_empty() { 2 } else { 3 };
+    let mut text = table_line(&["side", name_head, settings_head][..columns]);
+    text += &format!("|{}\n", "---|".repeat(columns));
+    for SideLine { side, name, settings } in &view.sides {
+        text += &table_line(&[*side, &code(name), &code(settings)][..columns]);
     }
     text
 }
 
+/// Writes a section; pictures and folded sections are empty.
 fn section(part: &Section) -> String {
     match part {
         Section::Sentences(sentences) => {
@@ -85,7 +88,7 @@ fn section(part: &Section) -> String {
     }
 }
 
-/// Fences a line of code; text that could end the fence is a paragraph.
+/// Writes a code block; a paragraph if the command has characters that could end the block.
 fn code_block(command: &str) -> String {
     match command.contains('`') {
         true => paragraph(command),
@@ -101,7 +104,7 @@ fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{}\n", markdown(text)) }
 }
 
-/// Lists items below a title; empty where there are none.
+/// Writes a list below its title; empty without items.
 fn list(title: &str, items: impl Iterator<Item = String>) -> String {
     let items: String = items.map(|item| format!("- {item}\n")).collect();
     match (title, items.as_str()) {
@@ -114,7 +117,7 @@ fn table_block(table: &Table) -> String {
     let heads: Vec<String> =
         table.columns.iter().map(|column| markdown(&column.head_line())).collect();
     let rule = table.columns.iter().map(|column| match column.kind {
-        Kind::Number => "--:",
+        ColumnKind::Number => "--:",
         _ => "---",
     });
     let mut text = table_line(&heads) + &format!("|{}|\n", rule.collect::<Vec<_>>().join("|"));
@@ -127,8 +130,8 @@ fn table_block(table: &Table) -> String {
 
 fn cell_text((cell, column): (&Cell, &Column)) -> String {
     match column.kind {
-        Kind::Row | Kind::Name => code(&cell.text),
-        Kind::Words | Kind::Number | Kind::Verdict => markdown(&cell.text),
+        ColumnKind::Row | ColumnKind::Name => code(&cell.text),
+        ColumnKind::Words | ColumnKind::Number | ColumnKind::Verdict => markdown(&cell.text),
     }
 }
 
@@ -137,19 +140,19 @@ fn table_line<T: AsRef<str>>(cells: &[T]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn functions_block(carried: &Functions) -> String {
-    let Functions { row, effect, operation, .. } = carried;
+fn functions_block(carried: &RowFunctions) -> String {
+    let RowFunctions { row, effect, operation, .. } = carried;
     let [row, effect, operation] = [row, effect, operation].map(|text| html(text));
     let summary = format!("{row}: {effect} per operation ({operation})");
     let mut text = format!("<details><summary>{summary}</summary>\n\n");
-    text += "| delta | function | base → change | beside |\n|--:|---|--:|--:|\n";
-    for [delta, function, from_to, other] in carried.largest(FUNCTIONS) {
+    text += "| delta | function | base → change | other |\n|--:|---|--:|--:|\n";
+    for [delta, function, from_to, other] in carried.largest(MAX_FUNCTIONS) {
         let [delta, from_to, other] = [delta, from_to, other].map(|cell| markdown(&cell));
         text += &table_line(&[delta, code(&function), from_to, other]);
     }
     let paths = carried.paths_sentence();
-    let blank = if paths.is_empty() { "" } else { "\n" };
-    text + blank + &paragraph(&paths) + "\n</details>\n"
+    let separator = if paths.is_empty() { "" } else { "\n" };
+    text + separator + &paragraph(&paths) + "\n</details>\n"
 }
 
 fn change_item(change: &MetricChange) -> String {
@@ -167,9 +170,9 @@ fn reason_item(reason: &FailureReason) -> String {
         (boots, "") => format!("{}: ", markdown(boots)),
         (boots, name) => format!("{} {}: ", markdown(boots), code(name)),
     };
-    let next = match reason.next_step.as_str() {
+    let next_step = match reason.next_step.as_str() {
         "" => String::new(),
-        next => format!(" → {}", markdown(next)),
+        next_step => format!(" → {}", markdown(next_step)),
     };
-    format!("{boots}{}: {}{next}", rows.join(", "), markdown(&reason.why))
+    format!("{boots}{}: {}{next_step}", rows.join(", "), markdown(&reason.why))
 }

@@ -1,4 +1,5 @@
-//! Text for a terminal, and mail for a patch: plain ASCII, in lines that no mailer breaks.
+//! Text for a terminal, and mail about a patch. A mail is ASCII with lines that mailers do not
+//! break.
 
 mod grid;
 
@@ -7,8 +8,8 @@ pub use grid::{Page, plain_table, published_table};
 use crate::formats::text::grid::{draw, grid, grid_width, indented, omitted};
 use crate::formats::{Format, TextOptions, joined_by_line};
 use crate::view::{
-    Column, FailureReason, Functions, Legend, Line, MetricChange, Note, Section, SideLine, Table,
-    View,
+    Column, FailureReason, Legend, Line, MetricChange, Note, RowFunctions, Section, SideLine,
+    Table, View,
 };
 use ktax_host::text::shell_word;
 use ktax_model::Warning;
@@ -22,10 +23,10 @@ pub const TEXT: Format = Format {
     },
 };
 
-/// Writes the answer, what was compared, what is behind it, what the numbers are.
+/// Writes a page: the answer, what was compared, the sections, warnings and the legend.
 fn write_page(view: &View, options: TextOptions) -> String {
     let page = &Page::new(options);
-    let mut blocks = vec![page.paragraph(&view.title), optional(&view.headline, page)];
+    let mut blocks = vec![page.paragraph(&view.title), optional_paragraph(&view.headline, page)];
     blocks.push(header(view, page));
     let (sections, legend) = sections(&view.sections, view.shown_legend(), page);
     blocks.extend(sections);
@@ -34,30 +35,31 @@ fn write_page(view: &View, options: TextOptions) -> String {
     blocks.join("\n")
 }
 
-fn optional(text: &str, page: &Page) -> String {
+/// Wraps text; empty text is no paragraph.
+fn optional_paragraph(text: &str, page: &Page) -> String {
     if text.is_empty() { String::new() } else { page.paragraph(text) }
 }
 
-/// Sections in words, and the legend without terms of columns that have no room.
+/// Writes the sections, and the legend without terms of columns that are left out for lack of room.
 pub fn sections(parts: &[Section], mut legend: Legend, page: &Page) -> (Vec<String>, String) {
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
     let mut write = |part: &Section| {
-        let (text, gone) = section(part, page);
+        let (text, omitted) = section(part, page);
         if let Some(table) = part.as_table() {
             let heads = table.columns.iter().map(Column::head_line);
-            shown.extend(heads.filter(|head| !gone.contains(head)));
-            left_out.extend(gone);
+            shown.extend(heads.filter(|head| !omitted.contains(head)));
+            left_out.extend(omitted);
         }
         text
     };
     let texts = parts.iter().filter(|part| !part.is_wordless()).map(&mut write).collect();
-    let has = |heads: &[String], term: &str| heads.iter().any(|head| head == term);
-    legend.terms.retain(|(term, _)| !has(&left_out, term) || has(&shown, term));
+    let contains_head = |heads: &[String], term: &str| heads.iter().any(|head| head == term);
+    legend.terms.retain(|(term, _)| !contains_head(&left_out, term) || contains_head(&shown, term));
     (texts, legend_text(&legend, page))
 }
 
 fn legend_text(legend: &Legend, page: &Page) -> String {
-    let mut text = optional(&legend.sentences.join(" "), page);
+    let mut text = optional_paragraph(&legend.sentences.join(" "), page);
     let terms = legend.terms.iter().map(|(term, meaning)| [*term, meaning.as_str()]);
     let terms: Vec<[&str; 2]> = terms.collect();
     if !terms.is_empty() {
@@ -68,46 +70,45 @@ fn legend_text(legend: &Legend, page: &Page) -> String {
 
 /// Writes what was compared, and how it was measured.
 pub fn header(view: &View, page: &Page) -> String {
-    // The last column may wrap.
-    let shown = if view.side_heads[1].is_empty() { 2 } else { 3 };
+    let columns = if view.side_heads[1].is_empty() { 2 } else { 3 };
     let side = |side: &SideLine| {
-        let all = [side.side.to_owned(), side.what.clone(), side.beside.clone()];
-        all.into_iter().take(shown).collect::<Vec<String>>()
+        let cells = [side.side.to_owned(), side.name.clone(), side.settings.clone()];
+        cells.into_iter().take(columns).collect::<Vec<String>>()
     };
     let mut text = match view.sides.as_slice() {
         [] => String::new(),
         sides => page.columns(&sides.iter().map(side).collect::<Vec<_>>()),
     };
-    text += &optional(&view.how, page);
+    text += &optional_paragraph(&view.how, page);
     text
 }
 
 const INDENT: usize = 2;
-const FUNCTIONS: usize = 5;
+/// Maximum number of functions that are shown for a row.
+const MAX_FUNCTIONS: usize = 5;
 
-/// Writes a part of a page, ending in a newline. Returns the heads of columns that are left out,
-/// too.
+/// Writes a section, ending in a newline. Also returns the heads of the columns that were left out.
 fn section(part: &Section, page: &Page) -> (String, Vec<String>) {
     let inner = page.narrower(INDENT);
-    let below = |title: &str, text: &str| page.paragraph(title) + &indented(text, INDENT);
+    let below_title = |title: &str, text: &str| page.paragraph(title) + &indented(text, INDENT);
     let text = match part {
         Section::Table { title, table, notes } => {
             let title = if title.is_empty() { String::new() } else { page.paragraph(title) + "\n" };
-            let drawn = draw(table, page);
-            let left_out = drawn.left_out.clone();
+            let table_text = draw(table, page);
+            let left_out = table_text.left_out.clone();
             let notes = paragraphs(notes, page);
-            return (title + &drawn.text + &notes + &drawn.note(page), left_out);
+            return (title + &table_text.text + &notes + &table_text.note(page), left_out);
         }
         Section::InWords(inner) => return section(inner, page),
         Section::Sentences(sentences) => paragraphs(sentences, page),
         Section::Functions(carried) => functions_section(carried, page),
         Section::AlsoChanged { title, changes } => {
-            let drawn = draw(&MetricChange::table(changes), &inner);
-            below(title, &(drawn.text.clone() + &drawn.note(&inner)))
+            let table_text = draw(&MetricChange::table(changes), &inner);
+            below_title(title, &(table_text.text.clone() + &table_text.note(&inner)))
         }
         Section::Notes { title, notes } => {
             let lines = notes.iter().map(|Note { row, text }| [row, text]);
-            below(title, &inner.columns(&lines.collect::<Vec<[&String; 2]>>()))
+            below_title(title, &inner.columns(&lines.collect::<Vec<[&String; 2]>>()))
         }
         Section::Reasons { title, reasons } => {
             let reasons = reasons.iter().map(|reason| reason_lines(reason, page));
@@ -117,7 +118,7 @@ fn section(part: &Section, page: &Page) -> (String, Vec<String>) {
             let items = items.iter().map(|item| bullet(item, page));
             page.paragraph(title) + &items.collect::<String>()
         }
-        // In one line, however long it is.
+        // The line is not broken, so that it can be copied.
         Section::Command { sentence, command } => {
             format!("{}  {}\n", page.paragraph(sentence), page.escape(command))
         }
@@ -133,51 +134,53 @@ fn paragraphs(sentences: &[String], page: &Page) -> String {
     sentences.iter().map(|sentence| page.paragraph(sentence)).collect()
 }
 
+/// Writes an item of a list.
 fn bullet(text: &str, page: &Page) -> String {
     let text = indented(&page.narrower(INDENT).paragraph(&page.escape(text)), INDENT);
     format!("-{}", text.get(1..).unwrap_or_default())
 }
 
-/// Writes the functions that carry a row's delta. A symbol is searched for and stays whole: a
-/// narrow page leaves out what stands beside it.
-fn functions_section(carried: &Functions, page: &Page) -> String {
-    let Functions { row, effect, operation, other, .. } = carried;
+/// Writes the functions that carry a row's delta. Names of functions are not broken, because
+/// readers search for them. A narrow page leaves out the columns after the name instead.
+fn functions_section(carried: &RowFunctions, page: &Page) -> String {
+    let RowFunctions { row, effect, operation, other, .. } = carried;
     let text = format!("{row}: {effect} per operation ({operation})");
     let inner = page.narrower(INDENT);
-    let lines = carried.largest(FUNCTIONS);
-    let with = |shown: usize| {
+    let lines = carried.largest(MAX_FUNCTIONS);
+    // Grid of the delta, the function and up to two further columns.
+    let grid_with = |further: usize| {
         let cells = |line: &[String; 4]| {
-            line.iter().take(2 + shown).map(|cell| page.escape(cell)).collect()
+            line.iter().take(2 + further).map(|cell| page.escape(cell)).collect()
         };
         grid(lines.iter().map(cells), &[true])
     };
-    let fits = |shown: &usize| grid_width(&with(*shown)) <= inner.width;
-    let shown = (0..=2).rev().find(fits).unwrap_or(0);
-    let mut table = inner.print(with(shown), 1);
-    if shown < 2 {
-        let gone = ["base → change", other][shown..].join(", ");
-        table += &inner.paragraph(&omitted(&gone, &inner));
+    let fits = |further: &usize| grid_width(&grid_with(*further)) <= inner.width;
+    let further = (0..=2).rev().find(fits).unwrap_or(0);
+    let mut table = inner.print(grid_with(further), 1);
+    if further < 2 {
+        let left_out = ["base → change", other][further..].join(", ");
+        table += &inner.paragraph(&omitted(&left_out, &inner));
     }
-    let paths = optional(&carried.paths_sentence(), &inner);
+    let paths = optional_paragraph(&carried.paths_sentence(), &inner);
     page.paragraph(&text) + &indented(&(table + &paths), INDENT)
 }
 
-/// Writes which boots and rows failed, why, and what to do.
+/// Writes which boots and rows failed, why, and the next step.
 fn reason_lines(reason: &FailureReason, page: &Page) -> String {
     let (inner, innermost) = (page.narrower(INDENT), page.narrower(2 * INDENT));
     let boots = format!("{} {}", reason.boots, reason.name);
-    let what = match boots.trim_end() {
+    let failed = match boots.trim_end() {
         "" => reason.rows.join(", "),
         boots => format!("{boots}: {}", reason.rows.join(", ")),
     };
-    let next = match reason.next_step.as_str() {
+    let next_step = match reason.next_step.as_str() {
         "" => String::new(),
-        next => innermost.columns(&[["→", next]]),
+        next_step => innermost.columns(&[["→", next_step]]),
     };
     [
-        indented(&inner.paragraph(&what), INDENT),
+        indented(&inner.paragraph(&failed), INDENT),
         indented(&innermost.paragraph(&reason.why), 2 * INDENT),
-        indented(&next, 2 * INDENT),
+        indented(&next_step, 2 * INDENT),
     ]
     .concat()
 }
@@ -190,13 +193,14 @@ fn warnings(warnings: &[Warning], page: &Page) -> String {
     if lines.is_empty() { String::new() } else { page.columns(&lines) }
 }
 
-/// A command in lines that end in a backslash; a value stays beside its option.
+/// Writes a command in lines that end in a backslash; an option and its value stay on one line.
 pub fn command_lines(words: &[String], page: &Page) -> String {
     let mut parts: Vec<String> = Vec::new();
     for word in words {
-        let quoted = page.own(&shell_word(word));
+        let quoted = page.spell(&shell_word(word));
         match parts.last_mut().filter(|last| last.starts_with('-') && !word.starts_with('-')) {
-            // Room for the margin, the blank and the backslash at the end.
+            // 7 columns: a margin of 4, the space before the value, the space and backslash at the
+            // end.
             Some(option)
                 if !option.contains(' ') && option.len() + quoted.len() + 7 <= page.width =>
             {
@@ -207,7 +211,7 @@ pub fn command_lines(words: &[String], page: &Page) -> String {
     }
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
-        // Two columns are for the blank and the backslash at the end.
+        // 3 columns: the space before the part, the space and the backslash at the end.
         let fits = |line: &&mut String| line.len() + part.len() + 3 <= page.width;
         match lines.last_mut().filter(fits) {
             Some(line) => *line += &format!(" {part}"),
@@ -217,14 +221,14 @@ pub fn command_lines(words: &[String], page: &Page) -> String {
     lines.join(" \\\n") + "\n"
 }
 
-/// Width of a mail: a mailer or a quotation may break longer lines.
+/// Width of a mail: mailers and quotations may break longer lines.
 const MAIL_WIDTH: u16 = 72;
 
-/// Number of rows whose functions are in a mail: those that changed most.
-const MOST_FUNCTIONS: usize = 4;
+/// Maximum number of rows whose functions are in a mail: the rows that changed most.
+const MAX_ROWS_WITH_FUNCTIONS: usize = 4;
 
-/// Mail for a patch's reader: the answer, on what, the rows that say something, the functions that
-/// carry most, and how to measure it again.
+/// Mail for readers of a patch: the answer, the sides, the rows that changed or failed, the
+/// functions that carry most, and the command that repeats the measurement.
 pub const MAIL: Format = Format {
     name: "mail",
     file: None,
@@ -236,7 +240,7 @@ fn write_mail(view: &View) -> String {
     let paragraph = |text: &str| page.paragraph(text);
     let mut blocks = vec![paragraph(&view.title), paragraph(&view.headline)];
     blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
-    let (sections, legend) = sections(&telling_sections(view), short_legend(view), &page);
+    let (sections, legend) = sections(&mail_sections(view), mail_legend(view), &page);
     blocks.extend(sections);
     let warnings =
         view.warnings.iter().map(|warning| paragraph(&format!("Warning: {}", warning.fact)));
@@ -248,45 +252,47 @@ fn write_mail(view: &View) -> String {
     blocks.join("\n")
 }
 
-/// Returns the sections for a mail: of each table the rows that changed or have no answer, and the
+/// Returns the sections of a mail: each table with the rows that changed or have no answer, and the
 /// functions and call paths of the rows that changed most.
-fn telling_sections(view: &View) -> Vec<Section> {
+fn mail_sections(view: &View) -> Vec<Section> {
     let functions = view.sections.iter().filter_map(|section| match section {
         Section::Functions(functions) => Some(functions.size_percent),
         _ => None,
     });
     let mut sizes: Vec<f64> = functions.collect();
     sizes.sort_by(|one, other| other.total_cmp(one));
-    let least = sizes.get(MOST_FUNCTIONS - 1).copied().unwrap_or(0.0);
+    let min_size = sizes.get(MAX_ROWS_WITH_FUNCTIONS - 1).copied().unwrap_or(0.0);
     let is_kept = |section: &&Section| match section {
-        Section::Functions(functions) => functions.size_percent >= least,
-        // Changes with a verdict, not the background.
+        Section::Functions(functions) => functions.size_percent >= min_size,
+        // The background has no verdicts and is left out.
         Section::AlsoChanged { changes, .. } => {
             changes.iter().any(|change| change.verdict.verdict.is_some())
         }
         _ => !section.is_wordless(),
     };
-    view.sections.iter().filter(is_kept).map(telling_lines).collect()
+    view.sections.iter().filter(is_kept).map(mail_section).collect()
 }
 
-/// Legend of a mail: what the numbers are, and the words that no reader can guess.
-fn short_legend(view: &View) -> Legend {
+/// Legend of a mail: the first sentence, and the terms that readers cannot guess.
+fn mail_legend(view: &View) -> Legend {
     let Legend { mut sentences, mut terms } = view.shown_legend();
     sentences.truncate(1);
     terms.retain(|(term, _)| matches!(*term, "MDE %" | "(REP)"));
     Legend { sentences, terms }
 }
 
-fn telling_lines(section: &Section) -> Section {
+/// Returns the section in words; a table of verdicts only has the rows that changed or have no
+/// answer.
+fn mail_section(section: &Section) -> Section {
     let Section::Table { title, table, notes } = section.in_words() else { return section.clone() };
     let verdict = |line: &&Line| line.cells.iter().find_map(|cell| cell.verdict);
     if !table.lines.iter().any(|line| verdict(&line).is_some()) {
         return section.in_words().clone();
     }
-    let is_telling = |line: &&Line| {
+    let is_kept = |line: &&Line| {
         verdict(line).is_none_or(|verdict| verdict.is_change() || !verdict.is_answer())
     };
-    let lines = table.lines.iter().filter(is_telling).cloned().collect();
+    let lines = table.lines.iter().filter(is_kept).cloned().collect();
     let (title, notes) = (title.clone(), notes.clone());
     Section::Table { title, table: Table { lines, ..table.clone() }, notes }
 }

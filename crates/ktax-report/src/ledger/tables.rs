@@ -1,4 +1,4 @@
-//! Tables of a ledger: all additions by workload, and one table for each workload.
+//! Tables of a ledger: a matrix of additions and Workloads, and one table for each Workload.
 
 use crate::ledger::RecordLine;
 use crate::view::{Cell, Columns, Fields, Records, Section, Table, Value};
@@ -8,15 +8,17 @@ use ktax_model::{
     LedgerRow, LedgerTable, LowHigh, METRICS, OpenEnd, TIME, Verdict,
 };
 
+/// Title of a matrix of estimated cycles.
 pub const CYCLES_TITLE: &str = "estimated cycles %";
 
-/// Mark before an estimate that lacks instructions which the machine's file does not know.
+/// Mark before an estimate that leaves out instructions of which the addition executes more,
+/// because the machine's file has no cost for them.
 pub const AT_LEAST: &str = "≥";
 
-/// Mark before an estimate that lacks instructions of which the change has fewer.
+/// Mark before an estimate that leaves out instructions of which the addition executes fewer.
 pub const AT_MOST: &str = "≤";
 
-/// Mark behind an estimate that lacks some that come on top, and others that are saved.
+/// Mark after an estimate that leaves out instructions of both kinds.
 pub const LEFT_OUT: &str = " *";
 
 /// Title of a matrix of counts without estimates.
@@ -25,7 +27,7 @@ pub const INSTRUCTIONS_TITLE: &str = "instructions %";
 /// Title of a matrix of guests.
 pub const TIME_TITLE: &str = "time %";
 
-/// Returns the title of the matrix: what the additions are ranked by.
+/// Returns the title of the matrix: the unit in which the additions are ranked.
 fn matrix_title(ledger: &LedgerTable) -> &'static str {
     match &ledger.method {
         LedgerMethod::Guests(_) => TIME_TITLE,
@@ -34,26 +36,28 @@ fn matrix_title(ledger: &LedgerTable) -> &'static str {
     }
 }
 
-/// Returns the estimate of the machine whose cycles are estimated in percent.
+/// Returns an estimate that names the machine; `None` if no estimate has percentages.
 pub fn estimated_machine(ledger: &LedgerTable) -> Option<&Estimate> {
     let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.combination));
     let costs = entries.filter_map(|entry| entry.costs.as_ref());
     costs.filter_map(|costs| costs.estimate.as_ref()).find(|estimate| estimate.percent.is_some())
 }
 
-/// Tells whether counts or the time say that an addition changes the row.
+/// Tells whether an addition changes the row, by a verdict or by costly instructions.
 pub fn is_change(costs: &LedgerCosts) -> bool {
     costs.has_verdict(Verdict::is_change) || !costs.costly.is_empty()
 }
 
-/// Cell of an addition that no verdict calls a change.
+/// Text of a cell without a change.
 const NO_CHANGE: &str = "-";
 
-/// Names the additions, by what they cost where they cost most, in percent.
+/// Returns the names of the additions, sorted by their largest cost in any row, the largest first.
 pub fn additions(ledger: &LedgerTable) -> Vec<&str> {
     let Some(first) = ledger.rows.first() else { return Vec::new() };
     let mut names: Vec<&str> = first.entries.iter().map(|entry| &*entry.name).collect();
-    names.sort_by(|a, b| largest_percent(ledger, b).total_cmp(&largest_percent(ledger, a)));
+    names.sort_by(|one, other| {
+        largest_percent(ledger, other).total_cmp(&largest_percent(ledger, one))
+    });
     names
 }
 
@@ -65,7 +69,8 @@ fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
     named.filter_map(entry_rank).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Table of what each addition costs each Workload; empty of one Workload, whose own table has it.
+/// Matrix of the cost of each addition in each Workload; empty for one Workload, because its own
+/// table has the costs.
 pub fn matrix(ledger: &LedgerTable) -> Section {
     const TOGETHER: &str = "together";
     let has_together = ledger.rows.iter().any(|row| row.combination.is_some());
@@ -81,29 +86,29 @@ pub fn matrix(ledger: &LedgerTable) -> Section {
             entry.or(row.combination.as_ref().filter(|_| is_together)).map(matrix_cell)
         });
     }
-    Table { splits: true, ..columns.table() }.titled(matrix_title(ledger))
+    Table { can_split: true, ..columns.table() }.with_title(matrix_title(ledger))
 }
 
-/// Returns the costs of an addition; `None` where nothing was measured.
+/// Returns the costs of an addition; `None` if it was not measured.
 pub fn measured_costs(entry: &LedgerEntry) -> Option<&LedgerCosts> {
     entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)
 }
 
-/// Cell of the matrix: the percent, or a word where there is none.
+/// Returns a cell of the matrix: a percentage, or a word if there is none.
 fn matrix_cell(entry: &LedgerEntry) -> Cell {
-    let changes = entry.costs.as_ref().is_some_and(is_change);
+    let has_changed = entry.costs.as_ref().is_some_and(is_change);
     let text = match (&entry.costs, entry.verdict) {
         (_, Verdict::DifferentWork) => "different".to_owned(),
         (None, _) | (_, Verdict::Failed) => "failed".to_owned(),
         (Some(costs), Verdict::TooFewBoots) => ranked_percent(costs),
-        (Some(costs), _) if changes => ranked_percent(costs),
+        (Some(costs), _) if has_changed => ranked_percent(costs),
         (Some(_), _) => NO_CHANGE.to_owned(),
     };
-    let percent = entry.costs.as_ref().filter(|_| changes).and_then(LedgerCosts::rank);
+    let percent = entry.costs.as_ref().filter(|_| has_changed).and_then(LedgerCosts::rank);
     Cell { shade: percent.map_or(0, shade_step), ..Cell::from(text) }
 }
 
-/// Formats the rank of an addition: an interval of cycles, or one number that was counted.
+/// Formats the cost by which an addition is ranked: an interval of cycles, or one counted number.
 fn ranked_percent(costs: &LedgerCosts) -> String {
     match costs.estimated_percent() {
         Some([low, high]) => interval_text([low, high], costs.open_end()),
@@ -111,7 +116,7 @@ fn ranked_percent(costs: &LedgerCosts) -> String {
     }
 }
 
-/// Formats an interval, or the only end that is known.
+/// Formats an interval. If one end is not known, formats the other end.
 fn interval_text([low, high]: LowHigh, open: OpenEnd) -> String {
     let between = |low, high| number::percent_range(Some(low), Some(high));
     match open {
@@ -129,7 +134,7 @@ fn shade_step(percent: f64) -> i8 {
     if percent < 0.0 { -steps } else { steps }
 }
 
-/// Table of one Workload. Only the verdict is there of what was not measured.
+/// Section of one Workload. An addition that was not measured only has a verdict.
 pub fn counts_section(row: &LedgerRow) -> Section {
     let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.combination).collect();
     let has_rep = entries.iter().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
@@ -139,19 +144,19 @@ pub fn counts_section(row: &LedgerRow) -> Section {
     let mut columns = Columns::new(&entries);
     columns.words("added", |entry| &entry.name);
     let cycles = |entry| insn(entry).and(measured_costs(entry)).map(ranked_percent);
-    columns.number("cycles %", cycles).only_if(has_cycles);
+    columns.number("cycles %", cycles).keep_if(has_cycles);
     columns.number("delta insn", |entry| insn(entry).map(|cost| number::delta(cost.delta)));
     let delta =
         columns.number("delta %", |entry| insn(entry).map(|cost| number::percent(cost.percent)));
     if has_cycles || has_rep {
-        delta.away(0);
+        delta.drop_order(0);
     }
     let mde = columns.number("MDE %", |entry| {
         insn(entry).map(|cost| effect::detectable_text(cost.base, cost.detectable, cost.verdict))
     });
-    mde.away(1);
+    mde.drop_order(1);
     let rep = |entry| insn(entry).and(rep_cost(entry)).map(|rep| number::delta(rep.delta));
-    columns.number("REP", rep).only_if(has_rep);
+    columns.number("REP", rep).keep_if(has_rep);
     columns.verdict(|entry| {
         let rep = rep_cost(entry).map(|rep| rep.verdict);
         words::decided_cell(entry.verdict, &entry.decided_by, rep)
@@ -167,7 +172,7 @@ pub fn counts_section(row: &LedgerRow) -> Section {
     }
 }
 
-/// Costly instructions of an addition: `pti cr3-write +2.00`; `None` if it changes none.
+/// Lists the costly instructions of an addition: `pti cr3-write +2.00`; `None` if there are none.
 fn costly_note(entry: &LedgerEntry) -> Option<String> {
     let costs = measured_costs(entry)?;
     let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
@@ -184,31 +189,33 @@ fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
     entry.costs.as_ref()?.metric(words::REP)
 }
 
-/// Sentence about costs that do not add up; `None` where no interaction was detected.
-fn interaction_note(one: &LedgerInteraction) -> Option<String> {
-    let (delta, percent) = (one.excess.delta.abs(), number::percent(one.excess.percent));
+/// Sentence about costs that do not add up; `None` if no interaction was detected.
+fn interaction_note(interaction: &LedgerInteraction) -> Option<String> {
+    let difference = &interaction.excess;
+    let (delta, percent) = (difference.delta.abs(), number::percent(difference.percent));
     let count = |unit: &str| ("cost", format!("{} {unit}", number::count(delta)), "fewer");
-    let (verb, by, fewer) = match one.metric.as_str() {
+    let (verb, amount, fewer) = match interaction.metric.as_str() {
         TIME => ("take", format!("{} µs", number::measured(delta / number::US)), "less"),
         words::REP => count("REP iterations"),
         _ => count("instructions"),
     };
-    let sum = if one.metric == TIME { "what each takes" } else { "their costs" };
-    let than = if one.excess.delta < 0.0 { fewer } else { "more" };
-    one.excess.verdict.is_change().then(|| {
+    let terms = if interaction.metric == TIME { "their times" } else { "their costs" };
+    let more_or_fewer = if difference.delta < 0.0 { fewer } else { "more" };
+    difference.verdict.is_change().then(|| {
         format!(
-            "Together they {verb} {by} {than} than the sum of {sum} ({percent} %): they are not \
-             independent."
+            "Together they {verb} {amount} {more_or_fewer} than the sum of {terms} ({percent} %): \
+             they are not independent."
         )
     })
 }
 
-/// Table of one row. Only the verdict is there of what was not measured.
+/// Section of one row of guests. An addition that was not measured only has a verdict.
 pub fn guests_section(row: &LedgerRow) -> Section {
     let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.combination).collect();
     let exits = |entry, is_wanted: &dyn Fn(&str) -> bool| {
         let exits = measured_costs(entry)?.exits.iter();
-        Some(signed_count(exits.filter(|one| is_wanted(&one.reason)).map(exits_delta).sum()))
+        let wanted = exits.filter(|exits| is_wanted(&exits.reason));
+        Some(signed_count(wanted.map(exits_delta).sum()))
     };
     let mut columns = Columns::new(&entries);
     columns.words("added", |entry| &entry.name);
@@ -220,10 +227,10 @@ pub fn guests_section(row: &LedgerRow) -> Section {
     });
     columns.verdict(|entry| entry.verdict);
     columns.number("exits", |entry| exits(entry, &|_| true));
-    for wanted in moved_reasons(row) {
+    for wanted in changed_reasons(row) {
         columns.number(wanted, |entry| exits(entry, &|reason| reason == wanted));
     }
-    let mut table = Table { splits: true, ..columns.table() };
+    let mut table = Table { can_split: true, ..columns.table() };
     let lines = table.lines.iter_mut().zip(&entries);
     let failed = lines.filter(|(_, entry)| measured_costs(entry).is_none());
     failed.for_each(|(line, _)| line.cells.truncate(4));
@@ -234,26 +241,26 @@ pub fn guests_section(row: &LedgerRow) -> Section {
     }
 }
 
-/// Returns the reasons of which any addition changes the count, the one that changes most first.
-fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
+/// Returns the exit reasons whose counts change with any addition, the largest change first.
+fn changed_reasons(row: &LedgerRow) -> Vec<&str> {
     let entries = row.entries.iter().chain(&row.combination);
     let all = entries.filter_map(|entry| entry.costs.as_ref()).flat_map(|costs| &costs.exits);
-    let mut most: Vec<(&str, u64)> = Vec::new();
+    let mut largest: Vec<(&str, u64)> = Vec::new();
     for exits in all {
-        let moved = exits.base.abs_diff(exits.change);
-        match most.iter_mut().find(|(reason, _)| *reason == exits.reason) {
-            Some((_, known)) => *known = moved.max(*known),
-            None => most.push((&exits.reason, moved)),
+        let size = exits.base.abs_diff(exits.change);
+        match largest.iter_mut().find(|(reason, _)| *reason == exits.reason) {
+            Some((_, known_size)) => *known_size = size.max(*known_size),
+            None => largest.push((&exits.reason, size)),
         }
     }
-    most.retain(|(_, moved)| *moved > 0);
-    most.sort_by_key(|(_, moved)| std::cmp::Reverse(*moved));
-    most.into_iter().map(|(reason, _)| reason).collect()
+    largest.retain(|(_, size)| *size > 0);
+    largest.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    largest.into_iter().map(|(reason, _)| reason).collect()
 }
 
 fn exits_delta(exits: &LedgerExits) -> i64 {
-    let by = i64::try_from(exits.change.abs_diff(exits.base)).unwrap_or(i64::MAX);
-    if exits.change < exits.base { -by } else { by }
+    let size = i64::try_from(exits.change.abs_diff(exits.base)).unwrap_or(i64::MAX);
+    if exits.change < exits.base { -size } else { size }
 }
 
 /// Formats a difference of counts: `+1 204`, `-3`, `0`.
@@ -282,11 +289,11 @@ pub fn guests_records(lines: &[RecordLine<'_>]) -> Records {
     fields.add("exits_base", exits(|exits| exits.base));
     fields.add("exits_change", exits(|exits| exits.change));
     fields.add("exits_by_reason", |line| {
-        let one = |exits: &LedgerExits| format!("{}:{:+}", exits.reason, exits_delta(exits));
-        Some(line.costs?.exits.iter().map(one).collect::<Vec<_>>().join(" "))
+        let delta = |exits: &LedgerExits| format!("{}:{:+}", exits.reason, exits_delta(exits));
+        Some(line.costs?.exits.iter().map(delta).collect::<Vec<_>>().join(" "))
     });
     fields.add("interaction_ns", |line| line.interaction(TIME));
-    fields.add("why", |_| Value::Nothing);
+    fields.add("why", |_| Value::Empty);
     fields.records()
 }
 
@@ -294,9 +301,8 @@ pub fn guests_records(lines: &[RecordLine<'_>]) -> Records {
 mod tests {
     use super::*;
 
-    /// A load of CR3 that was not timed comes on top, so the upper end says nothing.
     #[test]
-    fn an_estimate_that_lacks_instructions_has_one_end() {
+    fn estimates_without_some_instructions_have_one_end() {
         for (open, text) in [
             (OpenEnd::Neither, "+2.43…2.57"),
             (OpenEnd::Upper, "≥+2.43"),

@@ -1,28 +1,29 @@
-//! Tables of a page, and records for programs: lines, and for each column its head and its cell.
+//! Tables of a page, and records for programs. Both are built column by column.
 
 use crate::view::Section;
 use ktax_model::Verdict;
 
-/// Kind of a column's content, from which follows how a format shows it.
+/// Kind of a column's content. It decides how a format shows the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A row's name, `fork-pages:pages=16`: where it is narrow, its parameters may stand below.
+pub enum ColumnKind {
+    /// A row's name, `fork-pages:pages=16`. A narrow page may show the parameters on lines of
+    /// their own.
     Row,
-    /// A name that readers search for, so that it stays on one line.
+    /// A name that readers search for, such as a function: formats keep it on one line.
     Name,
     /// Words, which may wrap.
     Words,
     Number,
-    /// The last column: a verdict, and what else it says.
+    /// A verdict, and text that follows it, such as ` (REP)`. It is the last column.
     Verdict,
 }
 
 /// A column of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Noun, and its unit behind a space. A line feed says where to break it.
+    /// Noun, a space and the unit. A line feed marks where the head may be broken.
     pub head: String,
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 impl Column {
@@ -33,12 +34,12 @@ impl Column {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Text as people read it; of a Verdict its word, and what follows.
+    /// Text that people read. The text of a Verdict is its word, and what follows the word.
     pub text: String,
-    /// The Verdict that the text begins with.
+    /// The Verdict that the text begins with; `None` for other text.
     pub verdict: Option<Verdict>,
-    /// Shade in formats that have colours: from -4, which saves most, to 4, which costs most; 0 of
-    /// all that is no cost. The text says the same.
+    /// Shade in formats that have colours: from -4 (saves most) to 4 (costs most); 0 if the cell is
+    /// no cost.
     pub shade: i8,
 }
 
@@ -47,32 +48,33 @@ pub struct Cell {
 pub struct Line {
     /// Cells, one for each column.
     pub cells: Vec<Cell>,
-    /// True if it belongs to the lines above it: a part of a whole, or a row that does not decide.
+    /// True if the line belongs to the line above: a part of a total, or a secondary row.
     pub is_part: bool,
-    /// Index of the [`RowDetail`](super::RowDetail) of the page that its first cell leads to.
-    pub leads_to: Option<usize>,
+    /// Index of the [`RowDetail`](super::RowDetail) that the first cell links to.
+    pub linked_detail: Option<usize>,
 }
 
-/// Lines below a header; a table whose heads are all empty has no header.
+/// Table of a page. If all heads are empty, it has no header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
-    /// Columns that a narrow page leaves out, one group after the other.
-    pub gives_way: Vec<Vec<usize>>,
-    /// True if it becomes several tables, each with the first column, where it is too wide.
-    pub splits: bool,
-    /// Columns that only a wide page has: what they say stands elsewhere too. They are in the first
-    /// groups that give way.
-    pub extra: Vec<usize>,
-    /// The column that wraps where nothing more can be left out.
-    pub wraps: usize,
+    /// Groups of columns that a narrow page leaves out: the first group first, then the next, until
+    /// the table fits.
+    pub drop_groups: Vec<Vec<usize>>,
+    /// True if a table that is too wide becomes several tables, each with the first column.
+    pub can_split: bool,
+    /// Columns that only a wide page shows, because the page repeats their content elsewhere. They
+    /// are in the first of the `drop_groups`, and a page does not list them as omitted.
+    pub wide_only_columns: Vec<usize>,
+    /// The column that wraps if the table is too wide without all `drop_groups`.
+    pub wrapped_column: usize,
 }
 
 impl Cell {
-    /// Cell of a Verdict, with what follows its word: ` (REP)`.
-    pub fn verdict(verdict: Verdict, rest: &str) -> Cell {
-        Cell { text: format!("{}{rest}", verdict.text()), verdict: Some(verdict), shade: 0 }
+    /// Returns the cell of a Verdict; `suffix` follows its word: ` (REP)`.
+    pub fn verdict(verdict: Verdict, suffix: &str) -> Cell {
+        Cell { text: format!("{}{suffix}", verdict.text()), verdict: Some(verdict), shade: 0 }
     }
 }
 
@@ -119,16 +121,16 @@ pub struct Columns<'a, L> {
 }
 
 impl<'a, L: Copy> Columns<'a, L> {
-    /// Begins a table with a line for each of these.
+    /// Begins a table with one line for each element of `lines`.
     pub fn new(lines: &'a [L]) -> Columns<'a, L> {
         let empty = lines.iter().map(|_| Line::default()).collect();
         Columns { lines, table: Table { lines: empty, ..Table::default() } }
     }
 
-    /// Adds a column: its head, and its cell in each line.
+    /// Adds a column; `cell` returns its cell in a line.
     pub fn add<T: Into<Cell>>(
         &mut self,
-        kind: Kind,
+        kind: ColumnKind,
         head: impl Into<String>,
         cell: impl Fn(L) -> T,
     ) -> &mut Self {
@@ -140,73 +142,75 @@ impl<'a, L: Copy> Columns<'a, L> {
     }
 
     pub fn row<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
-        self.add(Kind::Row, head, cell)
+        self.add(ColumnKind::Row, head, cell)
     }
 
     pub fn name<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
-        self.add(Kind::Name, head, cell)
+        self.add(ColumnKind::Name, head, cell)
     }
 
     pub fn words<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
-        self.add(Kind::Words, head, cell)
+        self.add(ColumnKind::Words, head, cell)
     }
 
     pub fn number<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
-        self.add(Kind::Number, head, cell)
+        self.add(ColumnKind::Number, head, cell)
     }
 
     pub fn verdict<T: Into<Cell>>(&mut self, cell: impl Fn(L) -> T) -> &mut Self {
-        self.add(Kind::Verdict, "verdict", cell)
+        self.add(ColumnKind::Verdict, "verdict", cell)
     }
 
     fn last(&self) -> usize {
         self.table.columns.len() - 1
     }
 
-    /// Lets a narrow page leave the last column out: those of a group together, group 0 first.
-    pub fn away(&mut self, group: usize) -> &mut Self {
-        let (last, groups) = (self.last(), &mut self.table.gives_way);
+    /// Lets a narrow page leave the last column out. Columns with the same number are left out
+    /// together, those with number 0 first.
+    pub fn drop_order(&mut self, group: usize) -> &mut Self {
+        let (last, groups) = (self.last(), &mut self.table.drop_groups);
         groups.resize(groups.len().max(group + 1), Vec::new());
         groups[group].push(last);
         self
     }
 
-    /// Sets the groups of columns that a narrow page leaves out, one after the other.
-    pub fn give_way<const N: usize, const M: usize>(&mut self, groups: [&[usize; N]; M]) {
-        self.table.gives_way = groups.map(|group| group.to_vec()).to_vec();
+    /// Sets the groups of columns that a narrow page leaves out, in this order.
+    pub fn set_drop_groups<const N: usize, const M: usize>(&mut self, groups: [&[usize; N]; M]) {
+        self.table.drop_groups = groups.map(|group| group.to_vec()).to_vec();
     }
 
-    /// Shows the last column on a wide page alone: what it says stands elsewhere too.
-    pub fn extra(&mut self) -> &mut Self {
-        self.table.extra.push(self.last());
+    /// Shows the last column only on a wide page, because the page repeats its content elsewhere.
+    pub fn wide_only(&mut self) -> &mut Self {
+        self.table.wide_only_columns.push(self.last());
         self
     }
 
-    /// Wraps the last column where nothing more can be left out; without one it is the first.
-    pub fn wraps(&mut self) {
-        self.table.wraps = self.last();
+    /// Lets the last column wrap if the table is too wide without all columns that may be left out.
+    /// By default the first column wraps.
+    pub fn wrap_last(&mut self) {
+        self.table.wrapped_column = self.last();
     }
 
-    /// Removes the last column, unless it has something to say.
-    pub fn only_if(&mut self, is_there: bool) {
-        if !is_there {
+    /// Removes the last column if the condition is false.
+    pub fn keep_if(&mut self, is_kept: bool) {
+        if !is_kept {
             let last = self.last();
             self.table.columns.pop();
             self.table.lines.iter_mut().for_each(|line| drop(line.cells.pop()));
-            self.table.extra.retain(|column| *column != last);
+            self.table.wide_only_columns.retain(|column| *column != last);
             self.table
-                .gives_way
+                .drop_groups
                 .iter_mut()
                 .for_each(|group| group.retain(|column| *column != last));
         }
     }
 
     pub fn table(mut self) -> Table {
-        self.table.gives_way.retain(|group| !group.is_empty());
+        self.table.drop_groups.retain(|group| !group.is_empty());
         self.table
     }
 
-    /// Table with marked parts: lines that belong to those above them.
+    /// Returns the table, in which the lines that `is_part` selects belong to the line above.
     pub fn with_parts(self, is_part: impl Fn(L) -> bool) -> Table {
         let parts: Vec<bool> = self.lines.iter().map(|line| is_part(*line)).collect();
         let mut table = self.table();
@@ -216,53 +220,55 @@ impl<'a, L: Copy> Columns<'a, L> {
 }
 
 impl Line {
-    /// Line that stands by itself.
+    /// Returns a line that is no part of another.
     pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
         Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
 
-    pub fn and(mut self, last: Cell) -> Line {
+    /// Appends a cell.
+    pub fn with_cell(mut self, last: Cell) -> Line {
         self.cells.push(last);
         self
     }
 }
 
 impl Table {
-    /// Table without lines, of which the first column wraps.
-    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> Table {
-        let column = |(head, kind): (&str, Kind)| Column { head: head.to_owned(), kind };
+    /// Returns a table without lines. Its first column wraps.
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, ColumnKind)>) -> Table {
+        let column = |(head, kind): (&str, ColumnKind)| Column { head: head.to_owned(), kind };
         Table { columns: columns.into_iter().map(column).collect(), ..Table::default() }
     }
 
-    pub fn with(self, lines: impl IntoIterator<Item = Line>) -> Table {
+    pub fn with_lines(self, lines: impl IntoIterator<Item = Line>) -> Table {
         Table { lines: lines.into_iter().collect(), ..self }
     }
 
-    /// Section below a title; an empty one is not shown.
-    pub fn titled(self, title: impl Into<String>) -> Section {
+    /// Returns a section with this table below a title, which may be empty.
+    pub fn with_title(self, title: impl Into<String>) -> Section {
         Section::Table { title: title.into(), table: self, notes: Vec::new() }
     }
 
-    /// Section below a title and above a note.
-    pub fn noted(self, title: impl Into<String>, note: impl Into<String>) -> Section {
+    /// Returns a section with this table below a title, which may be empty, and above a note.
+    pub fn with_note(self, title: impl Into<String>, note: impl Into<String>) -> Section {
         Section::Table { title: title.into(), table: self, notes: vec![note.into()] }
     }
 
-    /// Tells whether a column of numbers has one.
+    /// Tells whether any cell in a column of numbers has a digit.
     pub fn has_numbers(&self) -> bool {
         let is_number = |(column, cell): (&Column, &Cell)| {
-            column.kind == Kind::Number && cell.text.contains(|c: char| c.is_ascii_digit())
+            column.kind == ColumnKind::Number && cell.text.contains(|c: char| c.is_ascii_digit())
         };
         self.lines.iter().any(|line| self.columns.iter().zip(&line.cells).any(is_number))
     }
 
-    /// Table without these columns.
-    pub fn without(&self, left_out: &[usize]) -> Table {
+    /// Returns the table without these columns.
+    pub fn without_columns(&self, left_out: &[usize]) -> Table {
         let is_shown = |index: &usize| !left_out.contains(index);
         let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
-        let place = |column: &usize| shown.iter().position(|index| index == column);
-        let still = |group: &Vec<usize>| group.iter().filter_map(place).collect::<Vec<usize>>();
-        let gives_way = self.gives_way.iter().map(still).filter(|group| !group.is_empty());
+        let new_index = |column: &usize| shown.iter().position(|index| index == column);
+        let new_group =
+            |group: &Vec<usize>| group.iter().filter_map(new_index).collect::<Vec<usize>>();
+        let drop_groups = self.drop_groups.iter().map(new_group).filter(|group| !group.is_empty());
         let line = |line: &Line| {
             let cells = shown.iter().filter_map(|index| line.cells.get(*index)).cloned().collect();
             Line { cells, ..*line }
@@ -270,10 +276,10 @@ impl Table {
         Table {
             columns: shown.iter().map(|index| self.columns[*index].clone()).collect(),
             lines: self.lines.iter().map(line).collect(),
-            gives_way: gives_way.collect(),
-            extra: self.extra.iter().filter_map(place).collect(),
-            wraps: place(&self.wraps).unwrap_or(0),
-            splits: false,
+            drop_groups: drop_groups.collect(),
+            wide_only_columns: self.wide_only_columns.iter().filter_map(new_index).collect(),
+            wrapped_column: new_index(&self.wrapped_column).unwrap_or(0),
+            can_split: false,
         }
     }
 
@@ -293,8 +299,9 @@ pub struct Records {
 /// Value in a column of [`Records`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    Nothing,
-    /// Text, which may be from outside.
+    /// No value.
+    Empty,
+    /// Text, which may come from outside of ktax.
     Text(String),
     Count(u64),
     Number(f64),
@@ -308,7 +315,7 @@ pub struct Fields<'a, L> {
 }
 
 impl<'a, L: Copy> Fields<'a, L> {
-    /// Begins records with a line for each of these.
+    /// Begins records with one line for each element of `lines`.
     pub fn new(lines: &'a [L]) -> Fields<'a, L> {
         Fields {
             lines,
@@ -316,7 +323,7 @@ impl<'a, L: Copy> Fields<'a, L> {
         }
     }
 
-    /// Adds a column: its name, and its value in each line.
+    /// Adds a column; `value` returns its value in a line.
     pub fn add<T: Into<Value>>(&mut self, name: impl Into<String>, value: impl Fn(L) -> T) {
         self.records.header.push(name.into());
         for (line, data) in self.records.lines.iter_mut().zip(self.lines) {
@@ -324,10 +331,10 @@ impl<'a, L: Copy> Fields<'a, L> {
         }
     }
 
-    /// Adds a numbered column for each value of the longest line.
+    /// Adds columns `NAME_0`, `NAME_1` …: as many as the line with the most values has.
     pub fn add_all(&mut self, name: &str, values: impl Fn(L) -> &'a [f64]) {
-        let most = self.lines.iter().map(|line| values(*line).len()).max().unwrap_or(0);
-        for number in 0..most {
+        let count = self.lines.iter().map(|line| values(*line).len()).max().unwrap_or(0);
+        for number in 0..count {
             self.add(format!("{name}_{number}"), |line| values(line).get(number).copied());
         }
     }
@@ -342,10 +349,10 @@ impl Records {
         Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
     }
 
-    /// Adds a line; missing values at its end are empty.
+    /// Adds a line. If it is shorter than the header, its last values are empty.
     pub fn push(&mut self, line: impl IntoIterator<Item = Value>) {
         let mut line: Vec<Value> = line.into_iter().collect();
-        line.resize(self.header.len(), Value::Nothing);
+        line.resize(self.header.len(), Value::Empty);
         self.lines.push(line);
     }
 }
@@ -394,6 +401,6 @@ impl From<bool> for Value {
 
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
-        value.map_or(Value::Nothing, Into::into)
+        value.map_or(Value::Empty, Into::into)
     }
 }

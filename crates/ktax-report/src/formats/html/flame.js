@@ -3,7 +3,7 @@ const flames = (() => {
   const pictures = [...document.querySelectorAll("svg.flame")];
   const bars = (picture) => [...picture.querySelectorAll(":scope > svg")];
   const name = (bar) => bar.querySelector("title").textContent.split(":")[0];
-  // A name that has no room ends in an ellipsis.
+  // Shortens a name that is wider than its bar, with an ellipsis.
   const label = (bar) => {
     let text = bar.querySelector("text");
     if (!text) {
@@ -12,32 +12,32 @@ const flames = (() => {
       text.setAttribute("y", 11);
       bar.append(text);
     }
-    const wides = [...bar.querySelectorAll("rect")].map((one) => one.getBoundingClientRect().width);
-    const full = name(bar), room = Math.max(...wides) - 6;
+    const widths = [...bar.querySelectorAll("rect")].map((rect) => rect.getBoundingClientRect().width);
+    const full = name(bar), room = Math.max(...widths) - 6;
     text.textContent = full;
-    const wide = text.getComputedTextLength();
-    if (wide <= room || !wide) return;
-    const fits = Math.floor(full.length * room / wide) - 1;
-    text.textContent = fits > 1 ? full.slice(0, fits) + "\u2026" : "";
+    const width = text.getComputedTextLength();
+    if (width <= room || !width) return;
+    const length = Math.floor(full.length * room / width) - 1;
+    text.textContent = length > 1 ? full.slice(0, length) + "\u2026" : "";
   };
-  const fit = () => pictures.flatMap(bars).filter((bar) => bar.querySelector("text")).forEach(label);
-  addEventListener("resize", fit);
-  document.addEventListener("toggle", fit, true);
-  fit();
+  const fitLabels = () => pictures.flatMap(bars).filter((bar) => bar.querySelector("text")).forEach(label);
+  addEventListener("resize", fitLabels);
+  document.addEventListener("toggle", fitLabels, true);
+  fitLabels();
 
-  // A click on a function gives it the whole width; one on the first gives it back.
+  // A click on a bar zooms in on the bar; a click on the root zooms out.
   for (const picture of pictures) {
-    const place = (bar) => ["x", "width"].map((side) => parseFloat(bar.getAttribute(side)));
-    const places = new Map(bars(picture).map((bar) => [bar, place(bar)]));
+    const span = (bar) => ["x", "width"].map((key) => parseFloat(bar.getAttribute(key)));
+    const spans = new Map(bars(picture).map((bar) => [bar, span(bar)]));
     picture.addEventListener("click", (event) => {
       const chosen = bars(picture).find((bar) => bar.contains(event.target));
       if (!chosen) return;
-      const [from, width] = places.get(chosen);
-      for (const [bar, [x, wide]] of places) {
-        const left = Math.max(x, from), right = Math.min(x + wide, from + width);
-        bar.style.display = right - left > width / 1e4 ? "" : "none";
-        bar.setAttribute("x", (left - from) / width * 100 + "%");
-        bar.setAttribute("width", Math.max(right - left, 0) / width * 100 + "%");
+      const [start, zoomed] = spans.get(chosen);
+      for (const [bar, [x, width]] of spans) {
+        const left = Math.max(x, start), right = Math.min(x + width, start + zoomed);
+        bar.style.display = right - left > zoomed / 1e4 ? "" : "none";
+        bar.setAttribute("x", (left - start) / zoomed * 100 + "%");
+        bar.setAttribute("width", Math.max(right - left, 0) / zoomed * 100 + "%");
         label(bar);
       }
     });
@@ -45,8 +45,8 @@ const flames = (() => {
 
   const mark = (word) => {
     const wanted = word.toLowerCase();
-    const is = (bar) => wanted.length > 1 && name(bar).toLowerCase().includes(wanted);
-    pictures.flatMap(bars).forEach((bar) => bar.classList.toggle("found", is(bar)));
+    const matches = (bar) => wanted.length > 1 && name(bar).toLowerCase().includes(wanted);
+    pictures.flatMap(bars).forEach((bar) => bar.classList.toggle("found", matches(bar)));
   };
   return { mark };
 })();

@@ -6,13 +6,13 @@
   const judged = all("[data-v], details.row");
   const closed = new Set();
 
-  // What the fragment says, and nothing else, is the state of the page.
+  // The fragment of the URL is the state of the page: the word to find and the verdict to show.
   const state = () => new URLSearchParams(location.hash.slice(1));
-  const keep = () => {
-    const said = new URLSearchParams();
-    if (find.value) said.set("find", find.value);
-    if (only.value) said.set("only", only.value);
-    const text = said.toString();
+  const storeState = () => {
+    const params = new URLSearchParams();
+    if (find.value) params.set("find", find.value);
+    if (only.value) params.set("only", only.value);
+    const text = params.toString();
     history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
   };
 
@@ -20,7 +20,7 @@
     const word = find.value.toLowerCase();
     let shown = 0;
     for (const one of judged) {
-      // A history has no verdict of its own, but steps that have one.
+      // A row of a history has no verdict; its steps have verdicts.
       const fits = (!only.value || one.dataset.v === only.value ||
         (!one.dataset.v && one.querySelector(`[data-v="${only.value}"]`))) &&
         (!word || one.textContent.toLowerCase().includes(word));
@@ -31,16 +31,16 @@
     $("count").textContent = rows.length ? shown + " of " + rows.length + " rows" : "";
   };
 
-  const value = (row, at) => {
-    const text = row.cells[at]?.textContent.trim() ?? "";
+  const value = (row, column) => {
+    const text = row.cells[column]?.textContent.trim() ?? "";
     const number = parseFloat(text.replace(/[\s\u00a0<]/g, "").replace(/^new/, "Infinity"));
     return Number.isNaN(number) ? text : number;
   };
-  const sort = (table, at, head) => {
+  const sort = (table, column, head) => {
     const down = head.getAttribute("aria-sort") !== "descending";
     const body = table.tBodies[0];
     const sorted = [...body.rows].sort((a, b) => {
-      const [x, y] = [value(a, at), value(b, at)];
+      const [x, y] = [value(a, column), value(b, column)];
       const order = typeof x === typeof y ? (x < y ? -1 : x > y ? 1 : 0) : typeof x === "number" ? 1 : -1;
       return down ? -order : order;
     });
@@ -77,8 +77,8 @@
     }
   };
   addEventListener("hashchange", follow);
-  find.addEventListener("input", () => { filter(); keep(); });
-  only.addEventListener("change", () => { filter(); keep(); });
+  find.addEventListener("input", () => { filter(); storeState(); });
+  only.addEventListener("change", () => { filter(); storeState(); });
   open.addEventListener("click", () => {
     const wanted = rows.some((row) => !row.open);
     rows.forEach((row) => { row.open = wanted; });
@@ -86,10 +86,10 @@
   });
   $("keys").addEventListener("click", () => $("help").showModal());
 
-  const step = (by) => {
-    const seen = rows.filter((row) => !row.classList.contains("gone"));
-    const at = seen.indexOf(document.activeElement?.closest("details.row"));
-    const next = seen[Math.min(Math.max(at + by, 0), seen.length - 1)];
+  const focusRow = (offset) => {
+    const visible = rows.filter((row) => !row.classList.contains("gone"));
+    const index = visible.indexOf(document.activeElement?.closest("details.row"));
+    const next = visible[Math.min(Math.max(index + offset, 0), visible.length - 1)];
     next?.querySelector("summary").focus();
   };
   addEventListener("keydown", (event) => {
@@ -98,14 +98,20 @@
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    const does = { "/": () => find.focus(), j: () => step(1), k: () => step(-1), "?": () => $("help").showModal() };
-    if (does[event.key]) {
+    const actions = {
+      "/": () => find.focus(),
+      j: () => focusRow(1),
+      k: () => focusRow(-1),
+      "?": () => $("help").showModal(),
+    };
+    if (actions[event.key]) {
       event.preventDefault();
-      does[event.key]();
+      actions[event.key]();
     }
   });
 
-  // Paper has no way to open a row. Of many rows those are printed that are open.
+  // Printing opens the rows, because nobody can open them on paper. If there are many rows, only the rows
+  // that the reader opened are printed with their details.
   const FEW_ROWS = 12;
   addEventListener("beforeprint", () => all("details:not(.again)").forEach((one) => {
     const row = one.closest("details.row");

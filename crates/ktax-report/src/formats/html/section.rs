@@ -1,18 +1,19 @@
-//! The parts of an article: sections, tables, folded rows, figures.
+//! Parts of an article: sections, tables, folded rows, figures.
 
 use maud::{Markup, Render, html};
 
 use crate::formats::html::{Spot, svg, t};
 use crate::view::{
-    Cell, Details, FailureReason, Functions, Kind, Line, MetricChange, Picture, Section, Table,
+    Cell, ColumnKind, Details, FailureReason, Line, MetricChange, Picture, RowFunctions, Section,
+    Table,
 };
 use ktax_host::text::shell_line;
 use ktax_model::Verdict;
 
-/// Number of functions of a row without a bridge.
-const FUNCTIONS: usize = 20;
+/// Maximum number of functions of a row without a waterfall chart.
+const MAX_FUNCTIONS: usize = 20;
 
-/// Renders a part of an article, below a heading of this level where it has one.
+/// Renders a section. Headings have the level that follows from `spot`.
 pub fn section(part: &Section, spot: Spot) -> Markup {
     html! {
         @match part {
@@ -49,7 +50,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
                 (spot.heading(title))
                 (picture(title, drawn, how, spot))
             },
-            // A page shows the picture before it instead, and the details of its report.
+            // A page shows the picture instead. `article` renders the rows.
             Section::InWords(_) | Section::Rows => {},
             Section::Folded { summary, sections } => details.again {
                 summary { (t(summary)) }
@@ -63,18 +64,18 @@ pub fn command(words: &[String]) -> Markup {
     html! { pre { (t(&shell_line(words))) } }
 }
 
-/// Renders the functions of a row without a bridge.
-fn functions_table(carried: &Functions, spot: Spot) -> Markup {
-    let Functions { row, effect, operation, .. } = carried;
+/// Renders the functions of a row without a waterfall chart.
+fn functions_table(carried: &RowFunctions, spot: Spot) -> Markup {
+    let RowFunctions { row, effect, operation, .. } = carried;
     let title = format!("{row}: {effect} per operation ({operation})");
     let columns = [
-        ("delta", Kind::Number),
-        ("function", Kind::Name),
-        ("base → change", Kind::Number),
-        ("beside", Kind::Words),
+        ("delta", ColumnKind::Number),
+        ("function", ColumnKind::Name),
+        ("base → change", ColumnKind::Number),
+        ("other", ColumnKind::Words),
     ];
-    let lines = carried.largest(FUNCTIONS).into_iter().map(Line::new);
-    table(&title, &Table::new(columns).with(lines), spot)
+    let lines = carried.largest(MAX_FUNCTIONS).into_iter().map(Line::new);
+    table(&title, &Table::new(columns).with_lines(lines), spot)
 }
 
 fn reason_item(reason: &FailureReason) -> Markup {
@@ -93,7 +94,7 @@ fn reason_item(reason: &FailureReason) -> Markup {
     }
 }
 
-/// Rows are folded away; a click, a link or printing opens them.
+/// Renders the rows folded away; a click, a link or printing opens them.
 pub fn row_details(Details { rows, how }: &Details, spot: Spot) -> Markup {
     html! { @if !rows.is_empty() {
         (spot.heading("Each row"))
@@ -119,13 +120,13 @@ pub fn row_details(Details { rows, how }: &Details, spot: Spot) -> Markup {
     } }
 }
 
-/// Renders a table with its caption; a narrow page scrolls it sideways. Lines that lead to the
-/// details of a row link to them. Such a table leaves out on a narrow page what gives way, for the
-/// details have it.
+/// Renders a table with its caption; a narrow page scrolls the table sideways. If lines link to the
+/// details of a row, a narrow page leaves out the columns that may be left out, because the details
+/// have their content.
 fn table(title: &str, table: &Table, spot: Spot) -> Markup {
-    let leads = table.lines.iter().any(|line| line.leads_to.is_some());
-    let mut gives_way = if leads { table.gives_way.concat() } else { Vec::new() };
-    gives_way.retain(|column| table.columns[*column].kind != Kind::Verdict);
+    let has_links = table.lines.iter().any(|line| line.linked_detail.is_some());
+    let mut dropped = if has_links { table.drop_groups.concat() } else { Vec::new() };
+    dropped.retain(|column| table.columns[*column].kind != ColumnKind::Verdict);
     html! {
         div.wide tabindex="0" {
             table.sortable[table.lines.len() > 2 && table.has_header()] {
@@ -134,26 +135,27 @@ fn table(title: &str, table: &Table, spot: Spot) -> Markup {
                     thead { tr { @for (index, column) in table.columns.iter().enumerate() {
                         @match column.head_line().as_str() {
                             "" => td {},
-                            text => th.dense[gives_way.contains(&index)]
-                                .l[column.kind != Kind::Number] { (t(text)) },
+                            text => th.dense[dropped.contains(&index)]
+                                .l[column.kind != ColumnKind::Number] { (t(text)) },
                         }
                     } } }
                 }
-                tbody { @for line in &table.lines { (table_line(line, table, &gives_way, spot)) } }
+                tbody { @for line in &table.lines { (table_line(line, table, &dropped, spot)) } }
             }
         }
     }
 }
 
-fn table_line(line: &Line, table: &Table, gives_way: &[usize], spot: Spot) -> Markup {
-    let found = line.cells.iter().find_map(|cell| cell.verdict);
-    let is_name = |kind: Kind| matches!(kind, Kind::Row | Kind::Name | Kind::Words);
+fn table_line(line: &Line, table: &Table, dropped: &[usize], spot: Spot) -> Markup {
+    let verdict = line.cells.iter().find_map(|cell| cell.verdict);
+    let is_name =
+        |kind: ColumnKind| matches!(kind, ColumnKind::Row | ColumnKind::Name | ColumnKind::Words);
     html! {
-        tr class=[line.is_part.then_some("part")] data-v=[found.map(verdict_class)] {
+        tr class=[line.is_part.then_some("part")] data-v=[verdict.map(verdict_class)] {
             @for (index, (cell, column)) in line.cells.iter().zip(&table.columns).enumerate() {
-                @let is_dense = gives_way.contains(&index);
-                @let is_one = column.kind == Kind::Name;
-                @match (column.kind, &line.leads_to) {
+                @let is_dense = dropped.contains(&index);
+                @let is_one = column.kind == ColumnKind::Name;
+                @match (column.kind, &line.linked_detail) {
                     (kind, Some(row)) if index == 0 && is_name(kind) => {
                         th.one[is_one] scope="row" {
                             a href={ "#" (spot.id(*row)) } { (name(&cell.text)) }
@@ -162,21 +164,22 @@ fn table_line(line: &Line, table: &Table, gives_way: &[usize], spot: Spot) -> Ma
                     (kind, None) if index == 0 && is_name(kind) => {
                         th.one[is_one] scope="row" { (name(&cell.text)) }
                     },
-                    (Kind::Row | Kind::Name, _) => td.l.one[is_one].dense[is_dense] {
+                    (ColumnKind::Row | ColumnKind::Name, _) => td.l.one[is_one].dense[is_dense] {
                         (name(&cell.text))
                     },
-                    (Kind::Words, _) => td.l.dense[is_dense] { (t(&cell.text)) },
-                    (Kind::Number, _) => td class=[shade_class(cell.shade)].dense[is_dense] {
+                    (ColumnKind::Words, _) => td.l.dense[is_dense] { (t(&cell.text)) },
+                    (ColumnKind::Number, _) => td class=[shade_class(cell.shade)].dense[is_dense] {
                         (t(&cell.text))
                     },
-                    (Kind::Verdict, _) => (verdict_cell(cell)),
+                    (ColumnKind::Verdict, _) => (verdict_cell(cell)),
                 }
             }
         }
     }
 }
 
-/// Renders a name that may break where its parameters are, and before a distribution's suffix.
+/// Renders a name that may be broken after `:`, `,` and `+`: before parameters, and before the
+/// suffix of a distribution's version.
 pub fn name(text: &str) -> Name<'_> {
     Name(text)
 }
@@ -187,18 +190,18 @@ impl Render for Name<'_> {
     fn render_to(&self, buffer: &mut String) {
         let mut rest = self.0;
         while let Some(last) = rest.bytes().position(|byte| matches!(byte, b':' | b',' | b'+')) {
-            let (part, behind) = rest.split_at(last + 1);
+            let (part, after) = rest.split_at(last + 1);
             t(part).render_to(buffer);
-            if !behind.is_empty() {
+            if !after.is_empty() {
                 buffer.push_str("<wbr>");
             }
-            rest = behind;
+            rest = after;
         }
         t(rest).render_to(buffer);
     }
 }
 
-/// Returns the class that repeats a number as a colour.
+/// Returns the CSS class of a shade; `None` for no shade.
 fn shade_class(shade: i8) -> Option<&'static str> {
     Some(match shade {
         ..=-3 => "c3",
@@ -212,8 +215,8 @@ fn shade_class(shade: i8) -> Option<&'static str> {
     })
 }
 
-/// Names a verdict's class, which is also its mark and its value in the filter. The style has a
-/// shape for each: no reader needs the colour.
+/// Returns the CSS class of a verdict, which is also the name of its mark and its value in the
+/// filter. Each class has a shape, so that readers who see no colours can tell the verdicts apart.
 pub fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "slower",
@@ -226,7 +229,7 @@ pub fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Renders a cell with word and colour; the style puts the shape before it.
+/// Renders a cell with the verdict's text; the style adds the colour and the shape.
 pub fn verdict_cell(cell: &Cell) -> Markup {
     html! {
         @match cell.verdict {

@@ -1,7 +1,7 @@
-//! Pictures in SVG. Lengths across are in percent of the width, so that a picture fits a phone, a
-//! screen and a sheet of paper without being scaled; heights are in pixels.
+//! Pictures in SVG. Horizontal lengths are in percent of the width, so that a picture fits a phone,
+//! a screen and a sheet of paper without being scaled. Vertical lengths are in pixels.
 //!
-//! Here: marks, axes, the frame that all pictures with two axes share, and these pictures.
+//! This file has the marks, the axes, the frame of all pictures with two axes, and these pictures.
 
 mod rows;
 
@@ -12,10 +12,10 @@ use maud::{Markup, html};
 use crate::formats::html::section::verdict_class;
 use crate::formats::html::t;
 use crate::number;
-use crate::view::{Curves, KernelPoint, Levels, SideCurve, Steps, Trail};
+use crate::view::{ChainCosts, Curves, KernelLevels, KernelPoint, PairTrail, SideCurve};
 use ktax_model::PairRatio;
 
-/// Marks of verdicts: name and outline around 0.
+/// Marks of verdicts: name, and outline around the origin.
 const MARKS: [(&str, &str); 7] = [
     ("slower", "M-4-5L6 0L-4 5z"),
     ("faster", "M4-5L-6 0L4 5z"),
@@ -26,7 +26,7 @@ const MARKS: [(&str, &str); 7] = [
     ("alone", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0"),
 ];
 
-/// Renders all marks and the ends of lines, invisible until they are used by name.
+/// Renders the definitions of all marks and line ends, which pictures use by name.
 pub fn marks() -> Markup {
     html! {
         svg.marks width="0" height="0" aria-hidden="true" {
@@ -43,7 +43,7 @@ pub fn marks() -> Markup {
     }
 }
 
-/// Renders a mark: across in percent, down in pixels.
+/// Renders a mark at `x` percent and `y` pixels.
 pub fn mark(name: &str, x: &str, y: impl std::fmt::Display) -> Markup {
     html! { use href={ "#m-" (name) } x=(x) y=(y.to_string()) {} }
 }
@@ -66,17 +66,17 @@ pub fn numbers_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     } }
 }
 
-/// Pixels above and below the frame, where the labels of the axis across are.
+/// Pixels above and below the frame, for the labels of the axes.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 34.0;
 
-/// Labels a value of an axis: whole where it is, as parameters are.
+/// Formats a value for the label of an axis; whole numbers have no decimals.
 pub fn label(value: f64) -> String {
     let is_whole = value == libm::trunc(value) && value.abs() < 1e9;
     if is_whole { number::whole(value) } else { number::measured(value) }
 }
 
-/// Formats a length down, for SVG.
+/// Formats a vertical length for SVG.
 pub fn pixels(value: f64) -> String {
     format!("{value:.1}")
 }
@@ -90,7 +90,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns the point of two values in the frame: across in percent, down in pixels.
+    /// Returns the position of two values in the frame.
     fn point(&self, x: f64, y: f64) -> SvgPoint {
         (self.x.percent(x), pixels(self.down(y)))
     }
@@ -100,28 +100,28 @@ impl Plot {
         ABOVE + self.height - self.y.position(y) / 100.0 * self.height
     }
 
-    /// Renders an upright line over the whole height.
-    pub fn upright(&self, class: &str, x: f64) -> Markup {
+    /// Renders a vertical line over the height of the frame.
+    pub fn vertical_line(&self, class: &str, x: f64) -> Markup {
         let x = self.x.percent(x);
         html! { line.(class) x1=(x) x2=(x) y1=(ABOVE) y2=(ABOVE + self.height) {} }
     }
 
-    /// Renders the picture: the content of the frame, with the axes around it.
+    /// Renders the picture: the content `inside` the frame, and the axes.
     pub fn draw(&self, title: &str, labels: [&str; 2], inside: &Markup) -> Markup {
         let ticks = self.x.ticks().into_iter().map(|tick| (tick, label(tick), "mid"));
-        self.draw_over(title, labels, &ticks.collect::<Vec<_>>(), inside)
+        self.draw_with_ticks(title, labels, &ticks.collect::<Vec<_>>(), inside)
     }
 
-    /// Renders the picture with these ticks across: positions, names, and the class that aligns the
-    /// names.
-    pub fn draw_over(
+    /// Renders the picture with these ticks of the horizontal axis: value, label, and the CSS class
+    /// that aligns the label.
+    pub fn draw_with_ticks(
         &self,
         title: &str,
         labels: [&str; 2],
         ticks: &[(f64, String, &str)],
         inside: &Markup,
     ) -> Markup {
-        let [across, up] = labels;
+        let [x_label, y_label] = labels;
         let bottom = ABOVE + self.height;
         html! {
             svg.plot width="100%" height=(bottom + BELOW) role="img" {
@@ -131,27 +131,27 @@ impl Plot {
                     line.grid x1="0" x2="100%" y1=(down) y2=(down) {}
                     text.tick x="0" y=(down) dy="-3" { (label(tick)) }
                 }
-                @for (tick, name, lies) in ticks {
-                    (self.upright("grid", *tick))
-                    text.tick.(*lies) x=(self.x.percent(*tick)) y=(bottom + 13.0) { (t(name)) }
+                @for (tick, name, align) in ticks {
+                    (self.vertical_line("grid", *tick))
+                    text.tick.(*align) x=(self.x.percent(*tick)) y=(bottom + 13.0) { (t(name)) }
                 }
-                text.label x="0" y="10" { (t(up)) }
-                text.label.end x="100%" y=(bottom + 29.0) { (t(across)) }
+                text.label x="0" y="10" { (t(y_label)) }
+                text.label.end x="100%" y=(bottom + 29.0) { (t(x_label)) }
                 (inside)
             }
         }
     }
 }
 
-/// Point in a frame, as SVG has it: across and down.
+/// Position for SVG: horizontal in percent, vertical in pixels.
 type SvgPoint = (String, String);
 
 fn line(class: &str, (x1, y1): (&str, &str), (x2, y2): (&str, &str)) -> Markup {
     html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
 }
 
-/// Renders a step from each point to the next: across first.
-fn steps_between(class: &str, points: &[SvgPoint]) -> Markup {
+/// Renders a step from each point to the next: a horizontal line, then a vertical line.
+fn step_lines(class: &str, points: &[SvgPoint]) -> Markup {
     html! { @for pair in points.windows(2) {
         @let [(x1, y1), (x2, y2)] = [&pair[0], &pair[1]];
         (line(class, (x1, y1), (x2, y1)))
@@ -159,45 +159,45 @@ fn steps_between(class: &str, points: &[SvgPoint]) -> Markup {
     } }
 }
 
-/// Empty room at both ends of an axis, percent.
+/// Margin at both ends of an axis, percent.
 const MARGIN: f64 = 3.0;
 
-/// Spread of values over an axis.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Spread {
+pub enum AxisScale {
     Linear,
-    /// Logarithmic; values are above 0.
+    /// Logarithmic, for values above 0.
     Log,
-    /// Linear up to this size and logarithmic beyond, on both sides of 0.
+    /// Linear up to this absolute value and logarithmic above it.
     Symlog(f64),
 }
 
 /// Axis from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
-    spread: Spread,
+    scale: AxisScale,
     ends: (f64, f64),
 }
 
 impl Axis {
-    /// Returns an axis that has all of these values.
-    pub fn new(spread: Spread, values: impl IntoIterator<Item = f64>) -> Axis {
+    /// Returns an axis that includes all finite values.
+    pub fn new(scale: AxisScale, values: impl IntoIterator<Item = f64>) -> Axis {
         let finite = values.into_iter().filter(|value| value.is_finite());
-        let positions = finite.map(|value| scaled(spread, value));
-        let none = (f64::INFINITY, f64::NEG_INFINITY);
-        let ends = positions.fold(none, |(low, high), end| (low.min(end), high.max(end)));
+        let positions = finite.map(|value| scaled(scale, value));
+        let no_values = (f64::INFINITY, f64::NEG_INFINITY);
+        let ends = positions.fold(no_values, |(low, high), end| (low.min(end), high.max(end)));
         let ends = match ends {
             (low, high) if low > high => (0.0, 1.0),
             (low, high) if low == high => (low - 0.5, high + 0.5),
             ends => ends,
         };
-        Axis { spread, ends }
+        Axis { scale, ends }
     }
 
     /// Returns the position of a value, from 0 to 100.
     pub fn position(&self, value: f64) -> f64 {
         let (low, high) = self.ends;
-        let share = (scaled(self.spread, value) - low) / (high - low);
+        let share = (scaled(self.scale, value) - low) / (high - low);
         MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
     }
 
@@ -206,14 +206,14 @@ impl Axis {
         percent(self.position(value))
     }
 
-    /// Returns round values, few enough to be labelled.
+    /// Returns round values for labels.
     pub fn ticks(&self) -> Vec<f64> {
         let (low, high) = self.ends;
-        match self.spread {
-            Spread::Linear => linear_ticks(low, high),
-            Spread::Log => power_ticks(low, high),
-            Spread::Symlog(limit) => {
-                let is_on = |value: &f64| (low..=high).contains(&scaled(self.spread, *value));
+        match self.scale {
+            AxisScale::Linear => linear_ticks(low, high),
+            AxisScale::Log => power_ticks(low, high),
+            AxisScale::Symlog(limit) => {
+                let is_on = |value: &f64| (low..=high).contains(&scaled(self.scale, *value));
                 let ticks_with =
                     |digits: &[f64]| symmetric_values(limit, digits).filter(is_on).collect();
                 let powers: Vec<f64> = ticks_with(&[1.0]);
@@ -226,22 +226,22 @@ impl Axis {
     }
 }
 
-/// Formats a length across, for SVG.
+/// Formats a horizontal length for SVG.
 pub fn percent(value: f64) -> String {
     let mut text = format!("{value:.2}");
     text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
     text + "%"
 }
 
-fn scaled(spread: Spread, value: f64) -> f64 {
-    match spread {
-        Spread::Linear => value,
-        Spread::Log => libm::log10(value.max(f64::MIN_POSITIVE)),
-        Spread::Symlog(limit) => libm::log1p(value.abs() / limit).copysign(value),
+fn scaled(scale: AxisScale, value: f64) -> f64 {
+    match scale {
+        AxisScale::Linear => value,
+        AxisScale::Log => libm::log10(value.max(f64::MIN_POSITIVE)),
+        AxisScale::Symlog(limit) => libm::log1p(value.abs() / limit).copysign(value),
     }
 }
 
-/// Returns 0, and on both sides these digits times powers of ten, from about a limit on.
+/// Returns 0, and with both signs these digits times powers of ten, from about `limit` on.
 fn symmetric_values(limit: f64, digits: &[f64]) -> impl Iterator<Item = f64> {
     let start = libm::floor(libm::log10(limit)) as i32;
     let powers = (start..start + 12).map(|power| libm::pow(10.0, f64::from(power)));
@@ -274,14 +274,14 @@ const CURVES_HEIGHT: f64 = 200.0;
 
 /// Renders both sides on logarithmic axes, and their numbers.
 pub fn curves(title: &str, curves: &Curves) -> Markup {
-    // 0 has no logarithm; the table shows it.
+    // 0 has no logarithm; only the table shows it.
     let points = |curve: &SideCurve| -> Vec<(f64, f64)> {
         curve.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0).collect()
     };
     let all: Vec<(f64, f64)> = curves.curves.iter().flat_map(points).collect();
     let plot = Plot {
-        x: Axis::new(Spread::Log, all.iter().map(|point| point.0)),
-        y: Axis::new(Spread::Log, all.iter().map(|point| point.1)),
+        x: Axis::new(AxisScale::Log, all.iter().map(|point| point.0)),
+        y: Axis::new(AxisScale::Log, all.iter().map(|point| point.1)),
         height: CURVES_HEIGHT,
     };
     let inside = html! {
@@ -294,7 +294,7 @@ pub fn curves(title: &str, curves: &Curves) -> Markup {
             }
             @for (x, y) in &points { circle.(curve.name) cx=(x) cy=(y) r="3.5" {} }
         }
-        @for crossing in &curves.crossings { (plot.upright("crossing", *crossing)) }
+        @for crossing in &curves.crossings { (plot.vertical_line("crossing", *crossing)) }
     };
     html! {
         (plot.draw(title, [&curves.parameter, &curves.cost], &inside))
@@ -324,27 +324,28 @@ fn curve_numbers(curves: &Curves) -> Markup {
 }
 
 const LEVELS_HEIGHT: f64 = 180.0;
-/// Size of a label: percent across, pixels down. Labels nearer to each other would overlap.
+/// Width (percent) and height (pixels) of a label. Labels that are nearer to each other would
+/// overlap.
 const LABEL_SIZE: (f64, f64) = (25.0, 13.0);
-/// Number of labels that a picture has room for.
-const MOST_LABELS: usize = 6;
+/// Maximum number of labels, for which the picture has room.
+const MAX_LABELS: usize = 6;
 
-/// Renders the cost over kernels; lines that do not compare with each other are not joined.
-pub fn levels(title: &str, levels: &Levels) -> Markup {
+/// Renders the cost over kernels. Levels are not connected, because they are not comparable.
+pub fn levels(title: &str, levels: &KernelLevels) -> Markup {
     let points = || levels.levels.iter().flat_map(|level| &level.points);
     let last = levels.kernels.len().saturating_sub(1);
     let plot = Plot {
-        x: Axis::new(Spread::Linear, [0.0, last as f64]),
-        y: Axis::new(Spread::Linear, points().map(|point| point.cost)),
+        x: Axis::new(AxisScale::Linear, [0.0, last as f64]),
+        y: Axis::new(AxisScale::Linear, points().map(|point| point.cost)),
         height: LEVELS_HEIGHT,
     };
     let inside = html! {
         @for (number, level) in levels.levels.iter().enumerate() {
             @let side = if number % 2 == 0 { "change" } else { "base" };
             @let points = level.points.iter();
-            @let spots = points.map(|point| plot.point(point.place as f64, point.cost));
+            @let spots = points.map(|point| plot.point(point.kernel as f64, point.cost));
             @let spots = spots.collect::<Vec<SvgPoint>>();
-            (steps_between(side, &spots))
+            (step_lines(side, &spots))
             @for (point, (x, y)) in level.points.iter().zip(&spots) {
                 g {
                     title { (t(&point.hover)) }
@@ -356,34 +357,34 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
             }
         }
         @for (point, down) in step_labels(&plot, points()) {
-            // The label goes to the side that has room.
-            @let is_right = point.place * 2 > last;
-            text.carrier.end[is_right] x=(plot.x.percent(point.place as f64)) y=(pixels(down)) {
+            // A label in the right half is to the left of its point, where it has room.
+            @let is_right = point.kernel * 2 > last;
+            text.carrier.end[is_right] x=(plot.x.percent(point.kernel as f64)) y=(pixels(down)) {
                 (t(&point.label))
             }
         }
     };
-    let name = |place: usize| levels.kernels.get(place).cloned().unwrap_or_default();
+    let name = |index: usize| levels.kernels.get(index).cloned().unwrap_or_default();
     let ends = [(0.0, name(0), "start"), (last as f64, name(last), "end")];
-    plot.draw_over(title, ["kernels", levels.unit], &ends, &inside)
+    plot.draw_with_ticks(title, ["kernels", levels.unit], &ends, &inside)
 }
 
-/// Labelled steps, and how far down each label is: above its point and other labels.
+/// Returns the labelled steps and the vertical position of each label, above its point. Labels do
+/// not overlap.
 fn step_labels<'a>(
     plot: &Plot,
     points: impl Iterator<Item = &'a KernelPoint>,
 ) -> Vec<(&'a KernelPoint, f64)> {
     let mut placed: Vec<(&KernelPoint, f64)> = Vec::new();
-    for point in points.filter(|point| !point.label.is_empty()).take(MOST_LABELS) {
-        let across = |point: &KernelPoint| plot.x.position(point.place as f64);
+    for point in points.filter(|point| !point.label.is_empty()).take(MAX_LABELS) {
+        let x = |point: &KernelPoint| plot.x.position(point.kernel as f64);
         let mut down = plot.down(point.cost) - 9.0;
-        let lies_on = |down: f64| {
+        let overlaps = |down: f64| {
             placed.iter().any(|(other, taken)| {
-                (across(other) - across(point)).abs() < LABEL_SIZE.0
-                    && (taken - down).abs() < LABEL_SIZE.1
+                (x(other) - x(point)).abs() < LABEL_SIZE.0 && (taken - down).abs() < LABEL_SIZE.1
             })
         };
-        while lies_on(down) {
+        while overlaps(down) {
             down -= LABEL_SIZE.1;
         }
         placed.push((point, down));
@@ -393,23 +394,24 @@ fn step_labels<'a>(
 
 const STEPS_HEIGHT: f64 = 180.0;
 
-/// Renders the cost along the chain; a carrier's name stands where the cost steps.
-pub fn steps(title: &str, steps: &Steps) -> Markup {
+/// Renders the cost along a chain. Where the cost steps there is the name of the element that
+/// carries the step.
+pub fn steps(title: &str, steps: &ChainCosts) -> Markup {
     let plot = Plot {
-        x: Axis::new(Spread::Linear, [0.0, steps.last as f64]),
-        y: Axis::new(Spread::Linear, steps.points.iter().map(|point| point.1)),
+        x: Axis::new(AxisScale::Linear, [0.0, steps.last as f64]),
+        y: Axis::new(AxisScale::Linear, steps.points.iter().map(|point| point.1)),
         height: STEPS_HEIGHT,
     };
     let inside = html! {
-        @let spots = steps.points.iter().map(|(place, cost)| plot.point(*place as f64, *cost));
+        @let spots = steps.points.iter().map(|(index, cost)| plot.point(*index as f64, *cost));
         @let spots = spots.collect::<Vec<SvgPoint>>();
-        (steps_between("change", &spots))
+        (step_lines("change", &spots))
         @for (x, y) in &spots { circle.change cx=(x) cy=(y) r="3" {} }
-        @for place in &steps.skipped {
-            (mark("failed", &plot.x.percent(*place as f64), plot.height + 20.0))
+        @for index in &steps.skipped {
+            (mark("failed", &plot.x.percent(*index as f64), plot.height + 20.0))
         }
         @for (index, (to, name)) in steps.carriers.iter().enumerate() {
-            // The label goes to the side that has room.
+            // A label in the right half is to the left of its point, where it has room.
             @let is_right = *to * 2 > steps.last;
             text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * index) {
                 (t(name))
@@ -417,7 +419,7 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
         }
     };
     let rows =
-        steps.points.iter().map(|(place, cost)| vec![place.to_string(), number::count(*cost)]);
+        steps.points.iter().map(|(index, cost)| vec![index.to_string(), number::count(*cost)]);
     html! {
         (plot.draw(title, [steps.elements, steps.unit], &inside))
         details.numbers {
@@ -429,13 +431,13 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
 
 const TRAIL_HEIGHT: f64 = 160.0;
 
-/// Renders ratios in the order of time; the numbers are folded away.
-pub fn trail(title: &str, trail: &Trail) -> Markup {
+/// Renders the ratios of pairs in the order of time; a table of the ratios is folded away.
+pub fn trail(title: &str, trail: &PairTrail) -> Markup {
     let ends = trail.ratio.map(|ratio| [ratio.low, ratio.high.unwrap_or(ratio.estimate)]);
     let ratios = trail.pairs.iter().map(|pair| pair.ratio);
     let plot = Plot {
-        x: Axis::new(Spread::Linear, trail.pairs.iter().map(|pair| f64::from(pair.pair) + 1.0)),
-        y: Axis::new(Spread::Linear, ratios.chain(ends.into_iter().flatten()).chain([1.0])),
+        x: Axis::new(AxisScale::Linear, trail.pairs.iter().map(|pair| f64::from(pair.pair) + 1.0)),
+        y: Axis::new(AxisScale::Linear, ratios.chain(ends.into_iter().flatten()).chain([1.0])),
         height: TRAIL_HEIGHT,
     };
     let inside = html! {
@@ -444,7 +446,7 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
             rect.interval x="0" width="100%" y=(pixels(top)) height=(pixels(bottom - top)) {}
         }
         line.zero x1="0" x2="100%" y1=(pixels(plot.down(1.0))) y2=(pixels(plot.down(1.0))) {}
-        @for look in look_places(trail) { (plot.upright("look", look)) }
+        @for look in look_positions(trail) { (plot.vertical_line("look", look)) }
         @for pair in &trail.pairs {
             @let (x, y) = plot.point(f64::from(pair.pair) + 1.0, pair.ratio);
             circle.change[!pair.is_control].control[pair.is_control] cx=(x) cy=(y) r="3.5" {}
@@ -456,12 +458,14 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
     }
 }
 
-/// Returns the place of each look: behind the last of so many pairs of the change.
-fn look_places(trail: &Trail) -> Vec<f64> {
+/// Returns the position of each interim look on the axis of pairs: after the change pair whose
+/// number the look has.
+fn look_positions(trail: &PairTrail) -> Vec<f64> {
     let change_pairs: Vec<&PairRatio> =
         trail.pairs.iter().filter(|pair| !pair.is_control).collect();
-    let place = |look: &usize| Some(f64::from(change_pairs.get(look.checked_sub(1)?)?.pair) + 1.5);
-    trail.looks.iter().filter_map(place).collect()
+    let position =
+        |look: &usize| Some(f64::from(change_pairs.get(look.checked_sub(1)?)?.pair) + 1.5);
+    trail.looks.iter().filter_map(position).collect()
 }
 
 fn ratio_numbers(pairs: &[PairRatio]) -> Markup {
@@ -489,17 +493,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_has_all_its_values_and_round_ticks() {
-        let axis = Axis::new(Spread::Linear, [0.0, 100.0]);
+    fn an_axis_includes_its_values_and_has_round_ticks() {
+        let axis = Axis::new(AxisScale::Linear, [0.0, 100.0]);
         assert_eq!(
             [0.0, 50.0, 100.0, 1e9].map(|value| axis.percent(value)),
             ["3%", "50%", "97%", "97%"]
         );
         assert_eq!(axis.ticks(), [0.0, 50.0, 100.0]);
-        let axis = Axis::new(Spread::Log, [1.0, 10_000.0]);
+        let axis = Axis::new(AxisScale::Log, [1.0, 10_000.0]);
         assert_eq!(axis.percent(100.0), "50%");
         assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0, 10_000.0]);
-        let axis = Axis::new(Spread::Symlog(0.1), [-1.0, 1.0, 24.0]);
+        let axis = Axis::new(AxisScale::Symlog(0.1), [-1.0, 1.0, 24.0]);
         assert_eq!(axis.ticks(), [-1.0, -0.1, 0.0, 0.1, 1.0, 10.0]);
         assert!(
             axis.position(-0.5) < axis.position(0.0) && axis.position(0.01) > axis.position(0.0)
@@ -507,10 +511,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_breaks_no_axis() {
+    fn nan_and_infinity_are_left_out_of_an_axis() {
         for values in [vec![], vec![f64::NAN], vec![5.0], vec![0.0, 0.0], vec![f64::INFINITY]] {
-            for spread in [Spread::Linear, Spread::Log, Spread::Symlog(0.1)] {
-                let axis = Axis::new(spread, values.clone());
+            for scale in [AxisScale::Linear, AxisScale::Log, AxisScale::Symlog(0.1)] {
+                let axis = Axis::new(scale, values.clone());
                 assert!((0.0..=100.0).contains(&axis.position(5.0)), "{values:?}");
                 assert!(axis.ticks().len() < 30, "{values:?}");
             }

@@ -1,19 +1,22 @@
-//! Pictures that are tables, of which each line has a drawing beside its numbers; and the flame
-//! graph, in a page and as a file of its own.
+//! Pictures that are tables with a drawing in each line, and the flame graph, in a page and as a
+//! file.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::formats::html::section::{name, verdict_cell, verdict_class};
-use crate::formats::html::svg::{Axis, Spread, mark, numbers_table, percent};
+use crate::formats::html::svg::{Axis, AxisScale, mark, numbers_table, percent};
 use crate::formats::html::{Spot, shortened, t};
 use crate::number;
-use crate::view::{Bar, BarKind, Bridge, BridgeBar, Dots, Flame, FlameBar, Forest, ForestLine};
+use crate::view::{
+    BarKind, Bridge, BridgeBar, Dots, Flame, FlameBar, Forest, ForestLine, StackedBar,
+};
 use ktax_stats::tables::share_percent;
 
 const FOREST_HEIGHT: u32 = 22;
 const FOREST_MIDDLE: u32 = FOREST_HEIGHT / 2;
 
-/// Renders a table whose widest column is the axis; a row's name leads to the row below.
+/// Renders the forest plot as a table; its widest column is the axis. A row's name links to the
+/// row's details.
 pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
     let axis = forest_axis(forest);
     let has_carried = forest.lines.iter().any(|line| !line.carried.is_empty());
@@ -38,33 +41,34 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
     }
 }
 
-/// Returns an axis with everything that is drawn, and 0.
+/// Returns an axis that includes all deltas, ranges and MDEs, the threshold, and 0.
 fn forest_axis(forest: &Forest) -> Axis {
     let limit = forest.threshold_percent.max(0.01);
-    let drawn_values = |line: &ForestLine| {
+    let line_values = |line: &ForestLine| {
         let (low, high) = line.range.unwrap_or_default();
-        let most = line.detectable.unwrap_or(0.0);
-        [line.percent.unwrap_or(0.0), low, high, most, -most]
+        let mde = line.detectable.unwrap_or(0.0);
+        [line.percent.unwrap_or(0.0), low, high, mde, -mde]
     };
-    let values = forest.lines.iter().flat_map(drawn_values).chain([0.0, 2.0 * limit, -2.0 * limit]);
-    Axis::new(Spread::Symlog(limit), values)
+    let values = forest.lines.iter().flat_map(line_values).chain([0.0, 2.0 * limit, -2.0 * limit]);
+    Axis::new(AxisScale::Symlog(limit), values)
 }
 
-/// Width of a label, in percent of the axis: nearer to the label of 0 they would overlap.
+/// Width of a label, in percent of the axis. A label that is nearer to the label of 0 would overlap
+/// it.
 const LABEL_WIDTH: f64 = 9.0;
 
 fn forest_ticks(axis: &Axis) -> Markup {
-    let is_apart = |tick: &f64| {
+    let has_room = |tick: &f64| {
         *tick == 0.0 || (axis.position(*tick) - axis.position(0.0)).abs() >= LABEL_WIDTH
     };
-    let ticks: Vec<f64> = axis.ticks().into_iter().filter(is_apart).collect();
+    let ticks: Vec<f64> = axis.ticks().into_iter().filter(has_room).collect();
     let zero = ticks.iter().position(|tick| *tick == 0.0).unwrap_or_default();
-    // On a narrow page many labels would overlap, so every other one is left out.
-    let is_dense = |place: usize| ticks.len() > 3 && place.abs_diff(zero) % 2 == 1;
+    // On a narrow page, labels would overlap, so every second label is left out.
+    let is_dense = |index: usize| ticks.len() > 3 && index.abs_diff(zero) % 2 == 1;
     html! {
         svg width="100%" height="16" aria-hidden="true" {
-            @for (place, tick) in ticks.iter().enumerate() {
-                text.tick.mid.dense[is_dense(place)] x=(axis.percent(*tick)) y="12" {
+            @for (index, tick) in ticks.iter().enumerate() {
+                text.tick.mid.dense[is_dense(index)] x=(axis.percent(*tick)) y="12" {
                     (tick_label(*tick))
                 }
             }
@@ -84,9 +88,9 @@ fn forest_row(
     has_carried: bool,
 ) -> Markup {
     let [delta, range, detectable] = &line.shown;
-    let found = line.verdict.verdict;
+    let verdict = line.verdict.verdict;
     html! {
-        tr data-v=[found.map(verdict_class)] {
+        tr data-v=[verdict.map(verdict_class)] {
             th scope="row" { a href={ "#" (id) } { (name(&line.row)) } }
             td { (t(delta)) }
             td { (draw_forest_row(line, axis, threshold)) }
@@ -104,8 +108,8 @@ fn draw_forest_row(line: &ForestLine, axis: &Axis, threshold: f64) -> Markup {
     html! {
         svg role="img" {
             title { (t(&row_words(line))) }
-            @if let Some(seen) = line.detectable.filter(|seen| *seen > 0.0) {
-                rect.mde x=(axis.percent(-seen)) width=(width(-seen, seen))
+            @if let Some(mde) = line.detectable.filter(|mde| *mde > 0.0) {
+                rect.mde x=(axis.percent(-mde)) width=(width(-mde, mde))
                     y="3" height=(FOREST_HEIGHT - 6) {}
             }
             @for limit in [-threshold, threshold] {
@@ -132,10 +136,10 @@ fn row_words(line: &ForestLine) -> String {
     }
 }
 
-/// Renders a table of bars, each of which begins where the one above ends.
+/// Renders the waterfall chart as a table of bars. Each bar begins where the bar above ends.
 pub fn bridge(title: &str, bridge: &Bridge) -> Markup {
     let ends = bridge.bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]);
-    let axis = Axis::new(Spread::Linear, ends.chain([0.0]));
+    let axis = Axis::new(AxisScale::Linear, ends.chain([0.0]));
     let has_other = bridge.bars.iter().any(|bar| !bar.other.is_empty());
     html! {
         table.bridge {
@@ -181,7 +185,7 @@ fn draw_bridge_bar(bar: &BridgeBar, axis: &Axis) -> Markup {
     };
     let is_one_sided = matches!(bar.kind, BarKind::New | BarKind::Gone);
     html! {
-        // No title: the cells beside it have the numbers.
+        // No title, because the other cells of the line have the numbers.
         svg {
             rect.(class).dashed[is_one_sided] x=(percent(left))
                 width=(percent((right - left).max(0.4))){}
@@ -189,15 +193,18 @@ fn draw_bridge_bar(bar: &BridgeBar, axis: &Axis) -> Markup {
     }
 }
 
-/// Pixels down to the base's dots and to the change's.
+/// Vertical position of the dots of the base, pixels.
 const BASE_DOWN: u32 = 14;
+/// Vertical position of the dots of the change, pixels.
 const CHANGE_DOWN: u32 = 46;
 const DOTS_HEIGHT: u32 = 60;
 
-/// Renders both sides of each layout, and their numbers.
+/// Renders the values of both sides under each layout, and a table of the values.
 pub fn dots(dots: &Dots) -> Markup {
-    let axis =
-        Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|(base, change)| [*base, *change]));
+    let axis = Axis::new(
+        AxisScale::Linear,
+        dots.layouts.iter().flat_map(|(base, change)| [*base, *change]),
+    );
     let row = |name: &str, cell: fn(f64, f64) -> String| {
         let cells = dots.layouts.iter().map(|(base, change)| cell(*base, *change));
         [name.to_owned()].into_iter().chain(cells).collect::<Vec<String>>()
@@ -227,11 +234,11 @@ pub fn dots(dots: &Dots) -> Markup {
 }
 
 const BAR_HEIGHT: u32 = 26;
-/// Number of colours, which repeat.
+/// Number of colours. With more parts, colours repeat.
 const COLOURS: usize = 8;
 
-/// Renders one bar of 100 % for each whole, and the shares of its parts.
-pub fn bars(title: &str, bars: &[Bar]) -> Markup {
+/// Renders bars of 100 % with their parts, and a table of the shares of the parts.
+pub fn bars(title: &str, bars: &[StackedBar]) -> Markup {
     let names = part_names(bars);
     let colour = |part: &str| names.iter().position(|name| *name == part).unwrap_or(0) % COLOURS;
     html! {
@@ -256,15 +263,15 @@ pub fn bars(title: &str, bars: &[Bar]) -> Markup {
                     @for bar in bars { td { (share_text(bar, part)) } }
                 } }
                 tr.whole { th scope="row" { "all, µs" } @for bar in bars { td {
-                    (number::whole(whole_size(bar) / number::US))
+                    (number::whole(total_size(bar) / number::US))
                 } } }
             }
         } }
     }
 }
 
-/// Names all parts, in the order in which they are first met.
-fn part_names(bars: &[Bar]) -> Vec<&str> {
+/// Returns the names of all parts, in the order in which they first occur.
+fn part_names(bars: &[StackedBar]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for (part, _) in bars.iter().flat_map(|bar| &bar.parts) {
         if !names.contains(&part.as_str()) {
@@ -274,41 +281,43 @@ fn part_names(bars: &[Bar]) -> Vec<&str> {
     names
 }
 
-fn whole_size(bar: &Bar) -> f64 {
+fn total_size(bar: &StackedBar) -> f64 {
     bar.parts.iter().map(|(_, size)| *size as f64).sum()
 }
 
-/// Returns each part's name, begin and width, in percent of the whole.
-fn part_shares(bar: &Bar) -> impl Iterator<Item = (&str, f64, f64)> {
-    let all = whole_size(bar);
+/// Returns the name of each part, and its start and width in percent of the bar.
+fn part_shares(bar: &StackedBar) -> impl Iterator<Item = (&str, f64, f64)> {
+    let total = total_size(bar);
     bar.parts.iter().scan(0.0, move |before, (name, size)| {
-        let from = share_percent(*before, all);
+        let from = share_percent(*before, total);
         *before += *size as f64;
-        Some((name.as_str(), from, share_percent(*before, all) - from))
+        Some((name.as_str(), from, share_percent(*before, total) - from))
     })
 }
 
-fn share_text(bar: &Bar, part: &str) -> String {
-    let found = part_shares(bar).find(|(name, ..)| *name == part);
-    found.map(|(.., share)| format!("{share:.2}")).unwrap_or_default()
+fn share_text(bar: &StackedBar, part: &str) -> String {
+    let entry = part_shares(bar).find(|(name, ..)| *name == part);
+    entry.map(|(.., share)| format!("{share:.2}")).unwrap_or_default()
 }
 
-/// Height of one function with the gap below it, pixels.
+/// Height of one function of a flame graph, with the gap below, pixels.
 const ROW_HEIGHT: usize = 26;
 
-/// Height of its name, which stands above the bars of both sides: no edge of a bar runs through it.
+/// Height of the function's name, pixels. The name is above the bars, so that no edge of a bar
+/// crosses the text.
 const NAME_HEIGHT: usize = 14;
 
+/// Height of the bar of one side, pixels.
 const SIDE_HEIGHT: usize = 5;
 
-/// Width below which a name is not drawn, in percent of the picture.
-const NAMED_PERCENT: f64 = 2.5;
+/// Width below which a bar has no name, in percent of the picture.
+const MIN_NAMED_PERCENT: f64 = 2.5;
 
-/// Number of strengths of each of the two colours.
-const STRENGTHS: f64 = 5.0;
+/// Number of shades of each of the two colours.
+const SHADES: f64 = 5.0;
 
-/// Renders each function below its caller: above the bar of the base, below that of the change. In
-/// a picture of its own it begins at `top`.
+/// Renders a flame graph: each function is below its caller, and has a bar of the base above a bar
+/// of the change. In a file, the graph begins `top` pixels below the upper edge.
 pub fn flame(title: &str, flame: &Flame, top: Option<usize>) -> Markup {
     html! {
         svg.flame y=[top] width="100%" height=(flame_height(flame)) role="img" {
@@ -324,55 +333,57 @@ fn flame_height(flame: &Flame) -> usize {
 }
 
 fn draw_bar(bar: &FlameBar) -> Markup {
-    // Colours the side that has more, so that removed code has a colour, too.
-    let (above, below) = match bar.moved < 0.0 {
-        true => (strength(bar.moved), "same".to_owned()),
-        false => ("then".to_owned(), strength(bar.moved)),
+    // The side with the larger count is coloured, so that removed code has a colour, too.
+    let (base_class, change_class) = match bar.delta_share < 0.0 {
+        true => (shade_class(bar.delta_share), "same".to_owned()),
+        false => ("then".to_owned(), shade_class(bar.delta_share)),
     };
     html! {
-        svg x=(percent(bar.from)) y=(bar.depth * ROW_HEIGHT) width=(percent(bar.width))
+        svg x=(percent(bar.start)) y=(bar.depth * ROW_HEIGHT) width=(percent(bar.width))
             height=(NAME_HEIGHT + 2 * SIDE_HEIGHT) {
             title {
                 (t(&bar.name)) ": " (t(&bar.numbers))
-                @if let Some(own) = &bar.own { "; its own code " (t(own)) }
+                @if let Some(own) = &bar.own_numbers { "; its own code " (t(own)) }
             }
-            // The style places them below the name, one below the other.
-            rect class=(above) width=(percent(bar.sides.base)) {}
-            rect class=(below) width=(percent(bar.sides.change)) {}
-            @if bar.width >= NAMED_PERCENT { text x="3" y="11" { (t(&bar.name)) } }
+            // The style places the two bars below the name.
+            rect class=(base_class) width=(percent(bar.sides.base)) {}
+            rect class=(change_class) width=(percent(bar.sides.change)) {}
+            @if bar.width >= MIN_NAMED_PERCENT { text x="3" y="11" { (t(&bar.name)) } }
         }
     }
 }
 
-/// Class of a difference: `more1` to `more5`, `less1` to `less5`, or `same`. Small differences are
-/// seen, too.
-fn strength(moved: f64) -> String {
-    let strength = (moved.abs().sqrt() * STRENGTHS).ceil().clamp(1.0, STRENGTHS);
-    match moved {
+/// Returns the CSS class of a delta: `more1` to `more5`, `less1` to `less5`, or `same` for 0. The
+/// square root makes small deltas visible.
+fn shade_class(delta_share: f64) -> String {
+    let shade = (delta_share.abs().sqrt() * SHADES).ceil().clamp(1.0, SHADES);
+    match delta_share {
         0.0 => "same".to_owned(),
-        more if more > 0.0 => format!("more{strength}"),
-        _ => format!("less{strength}"),
+        more if more > 0.0 => format!("more{shade}"),
+        _ => format!("less{shade}"),
     }
 }
 
 const STYLE: &str = concat!(include_str!("../theme.css"), include_str!("../flame.css"));
 const SCRIPT: &str = concat!(include_str!("../flame.js"), include_str!("../flame-file.js"));
 
-/// Room above the picture for two lines, and below it for two more.
+/// Height above the flame graph of a file, for two lines of text, pixels.
 const TOP: usize = 52;
+/// Height below the flame graph of a file, for two lines of text, pixels.
 const BOTTOM: usize = 48;
 
-/// Number of functions that are named below it.
-const MOST_FUNCTIONS: usize = 3;
+/// Maximum number of functions that are named below the flame graph of a file.
+const MAX_NAMED: usize = 3;
 
-/// Style of a file of its own; text is at least as high as in a page.
+/// Style of the text in a file.
 const FILE_STYLE: &str = concat!(
     "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}",
     ".soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}",
 );
 
-/// Renders an SVG file that loads nothing, with two lines above the picture and how to read it
-/// below. A browser that runs its script zooms and finds; nothing needs that.
+/// Renders an SVG file that loads nothing. It has two lines of text above the flame graph, and the
+/// largest functions and an explanation below. In a browser, its script zooms and searches; the
+/// file can be read without the script.
 pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
     let height = TOP + flame_height(picture) + BOTTOM;
     let markup = html! {
@@ -390,12 +401,14 @@ pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
     shortened(&markup.into_string()) + "\n"
 }
 
-/// Names the functions whose own code differs most, also where a bar has no room for a name.
+/// Names the functions whose own code differs most, because their bars may have no room for a name.
 fn largest_functions(picture: &Flame) -> String {
-    let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|bar| bar.moved != 0.0).collect();
-    coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));
-    let named = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
-    let named: Vec<String> = coloured.iter().take(MOST_FUNCTIONS).map(named).collect();
+    let mut bars: Vec<&FlameBar> =
+        picture.bars.iter().filter(|bar| bar.delta_share != 0.0).collect();
+    bars.sort_by(|one, other| other.delta_share.abs().total_cmp(&one.delta_share.abs()));
+    let named =
+        |bar: &&FlameBar| format!("{} {}", bar.name, bar.own_numbers.as_deref().unwrap_or(""));
+    let named: Vec<String> = bars.iter().take(MAX_NAMED).map(named).collect();
     if named.is_empty() { String::new() } else { format!("largest: {}", named.join(", ")) }
 }
 
@@ -408,8 +421,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_difference_is_strongest_and_none_has_no_colour() {
-        let classes = [1.0, -1.0, 0.001, -0.3, 0.0].map(strength);
+    fn shades_grow_with_the_delta_and_zero_has_none() {
+        let classes = [1.0, -1.0, 0.001, -0.3, 0.0].map(shade_class);
         assert_eq!(classes, ["more5", "less5", "more1", "less3", "same"]);
     }
 }
