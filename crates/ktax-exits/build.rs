@@ -1,4 +1,5 @@
-//! Compiles what runs in the guests of a KVM host.
+//! Compiles the init of Linux guests (KTAX_VM_INIT), and the program with which a KVM host freezes
+//! itself (KTAX_FREEZE).
 
 use ktax_build::{compile, watch};
 

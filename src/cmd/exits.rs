@@ -11,8 +11,8 @@ use super::options::{Choice, cancel, number, one_of};
 use super::output::{OutputArgs, offer_stdout, stopped, text_options, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::exits::{
-    Level, Per, RecorderChoice, Via, VmmToRecord, become_vmm, only_table, record, tables,
-    tables_since, watch,
+    EventLevel, RecorderChoice, RecordingMethod, TableScope, VmmToRecord, become_vmm, only_table,
+    record, tables, tables_since, watch,
 };
 use crate::flow::{self, Error};
 use crate::model::{ExitPair, ExitTable};
@@ -54,24 +54,32 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
 }
 
-const PER: [Choice<Per>; 3] = [
-    (Per::Vm, "vm", "All vCPUs together"),
-    (Per::Vcpu, "vcpu", "Each vCPU"),
-    (Per::Both, "both", "All vCPUs together, then each"),
+const PER: [Choice<TableScope>; 3] = [
+    (TableScope::Vm, "vm", "All vCPUs together"),
+    (TableScope::Vcpu, "vcpu", "Each vCPU"),
+    (TableScope::Both, "both", "All vCPUs together, then each"),
 ];
-const LEVEL: [Choice<Level>; 2] = [
+const LEVEL: [Choice<EventLevel>; 2] = [
     (
-        Level::Exits,
+        EventLevel::Exits,
         "exits",
         "From each exit of the guest to its next entry, by the processor's reason",
     ),
-    (Level::Run, "run", "From each return of KVM_RUN to its next call; works with any KVM"),
+    (EventLevel::Run, "run", "From each return of KVM_RUN to its next call; works with any KVM"),
 ];
-const VIA: [Choice<Via>; 4] = [
-    (Via::Bpf, "bpf", "Add up events in the kernel, with eBPF"),
-    (Via::Perf, "perf", "Copy events through perf's ring buffers"),
-    (Via::Stats, "stats", "Read KVM's statistics: counts of exits, but times of halts only"),
-    (Via::ExitTimes, "timing", "Read the files timing and timings in debugfs (PowerPC)"),
+const VIA: [Choice<RecordingMethod>; 4] = [
+    (RecordingMethod::Bpf, "bpf", "Add up events in the kernel, with eBPF"),
+    (RecordingMethod::Perf, "perf", "Copy events through perf's ring buffers"),
+    (
+        RecordingMethod::Stats,
+        "stats",
+        "Read KVM's statistics: counts of exits, but times of halts only",
+    ),
+    (
+        RecordingMethod::ExitTimes,
+        "timing",
+        "Read the files timing and timings in debugfs (PowerPC)",
+    ),
 ];
 
 const COLUMNS: [Choice<ClassicColumns>; 2] = [
@@ -88,7 +96,7 @@ const COLUMNS: [Choice<ClassicColumns>; 2] = [
 struct PerArgs {
     /// Print one table of the VM, one for each vCPU, or both
     #[arg(long, value_name = "PER", value_parser = one_of(&PER), default_value = "vm")]
-    pub per: Per,
+    pub per: TableScope,
 }
 
 /// Options of a recording.
@@ -98,10 +106,10 @@ struct HowArgs {
     per: PerArgs,
     /// Measure time between these events [default: exits, if KVM reports them]
     #[arg(long, value_name = "LEVEL", value_parser = one_of(&LEVEL))]
-    level: Option<Level>,
+    level: Option<EventLevel>,
     /// Choose how ktax gets the data [default: bpf, or perf if eBPF is refused]
     #[arg(long, value_name = "VIA", value_parser = one_of(&VIA))]
-    via: Option<Via>,
+    via: Option<RecordingMethod>,
 }
 
 impl HowArgs {
@@ -112,12 +120,15 @@ impl HowArgs {
     /// Refuses options that KVM's own statistics and tables cannot serve.
     pub fn check(&self, target: &TargetArgs) -> Result<(), Error> {
         let (whose, is_one) = match self.via {
-            Some(Via::Stats) => ("KVM's statistics (--via stats)", true),
-            Some(Via::ExitTimes) => ("KVM's own tables (--via timing)", false),
+            Some(RecordingMethod::Stats) => ("KVM's statistics (--via stats)", true),
+            Some(RecordingMethod::ExitTimes) => ("KVM's own tables (--via timing)", false),
             _ => return Ok(()),
         };
         let cannot = [
-            (is_one && self.per.per != Per::Vm, "have only one table, for the VM; remove --per"),
+            (
+                is_one && self.per.per != TableScope::Vm,
+                "have only one table, for the VM; remove --per",
+            ),
             (self.level.is_some(), "have no times of single exits; remove --level"),
             (
                 !target.command.is_empty(),
@@ -307,7 +318,7 @@ struct ReportArgs {
     since: Option<String>,
     /// Make one table of the VM, one for each vCPU, or both, from a trace [default: vm]
     #[arg(long, value_name = "PER", value_parser = one_of(&PER))]
-    per: Option<Per>,
+    per: Option<TableScope>,
     #[command(flatten)]
     print: PrintArgs,
 }

@@ -14,8 +14,8 @@ use crate::flow::kvm_host::{self, CommandOutput, FileForHost};
 use crate::flow::{Error, ErrorContext};
 use crate::model::{RawKind, Subject};
 use crate::text::escape;
-use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
-use crate::vmm::{Account, GuestEnd, GuestOutcome, Loops};
+use crate::vmm::linux::{CPUS_MAX, KvmFeature, LinuxConfig, MEMORY_MIB};
+use crate::vmm::{Account, GuestEnd, GuestOutcome, RawLoops};
 
 /// Run a command in a KVM host within QEMU, which needs neither KVM nor root.
 ///
@@ -132,9 +132,9 @@ pub fn run_vmm(args: &VmmArgs) -> Result<Exit, Error> {
         }
         VmmCommand::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
     };
-    let GuestOutcome { account: counted, ended } = outcome;
+    let GuestOutcome { account: counted, end } = outcome;
     write_account(&counted, account)?;
-    Ok(match ended? {
+    Ok(match end? {
         GuestEnd::ByGuest => Exit::Ok,
         GuestEnd::BySignal => Exit::Cancelled,
     })
@@ -182,7 +182,7 @@ struct RawArgs {
 
 /// How often the guest does each kind: an option for each.
 #[derive(Debug)]
-struct LoopArgs(Loops);
+struct LoopArgs(RawLoops);
 
 impl clap::Args for LoopArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
@@ -201,7 +201,9 @@ impl FromArgMatches for LoopArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<LoopArgs, clap::Error> {
         let times = |kind: RawKind| matches.get_one(kind.name()).copied().unwrap_or_default();
         let kinds = RawKind::ALL.into_iter();
-        Ok(LoopArgs(kinds.fold(Loops::default(), |loops, kind| loops.with(kind, times(kind)))))
+        Ok(LoopArgs(
+            kinds.fold(RawLoops::default(), |loops, kind| loops.with_count(kind, times(kind))),
+        ))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -232,7 +234,7 @@ struct LinuxArgs {
     cpus: u8,
     /// Hide one of KVM's own features from the guest; repeat for more
     #[arg(long, value_name = "FEATURE", value_parser = feature())]
-    without: Vec<Feature>,
+    without: Vec<KvmFeature>,
     /// Stop (SIGSTOP) where the guest writes to port 0x5ea, for `exits record --from-stop`
     #[arg(long)]
     stop_at_marks: bool,
@@ -241,14 +243,14 @@ struct LinuxArgs {
 }
 
 /// Parses the name of a feature of KVM's own.
-fn feature() -> impl TypedValueParser<Value = Feature> {
-    let names = PossibleValuesParser::new(Feature::ALL.map(|feature| feature.name));
-    names.map(|name| Feature::named(&name).expect("the parser accepts no other name"))
+fn feature() -> impl TypedValueParser<Value = KvmFeature> {
+    let names = PossibleValuesParser::new(KvmFeature::ALL.map(|feature| feature.name));
+    names.map(|name| KvmFeature::named(&name).expect("the parser accepts no other name"))
 }
 
 impl LinuxArgs {
-    fn config(&self) -> Config {
-        Config {
+    fn config(&self) -> LinuxConfig {
+        LinuxConfig {
             kernel: self.kernel.clone(),
             initrd: self.initrd.clone(),
             append: self.append.clone(),

@@ -116,7 +116,7 @@ const MOST_OF_NOTHING: f64 = 20.0;
 /// missing.
 fn can_time_guests(missing: &mut Vec<String>) -> bool {
     let privileged = "instructions that only a kernel may execute were not timed";
-    match vmm::operations::cycles_of_nothing() {
+    match vmm::operations::nop_cycles() {
         Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => return true,
         Ok(_) => missing.push(format!(
             "{privileged}: the hypervisor below this machine executes guests' instructions one by \

@@ -15,14 +15,14 @@ use super::session::Observer;
 use crate::disk::read_limited;
 use crate::engine::{Cancel, die_with_parent};
 use crate::exits::files::{self, FILE_MAX, FileKind};
-use crate::exits::live::{Process, Recorder, by_name};
+use crate::exits::live::{Process, Recorder, find_vm_by_name};
 use crate::exits::subtract_tables;
 use crate::model::{ErrorContext, ExitTable};
 use crate::text::{counted, escape};
 
 // Types of arguments.
-pub use crate::exits::Per;
-pub use crate::exits::live::{Level, RecorderChoice, Via};
+pub use crate::exits::TableScope;
+pub use crate::exits::live::{EventLevel, RecorderChoice, RecordingMethod};
 
 /// Puts the name of a file before an error of its content.
 fn content_error(name: &str, error: &Error) -> Error {
@@ -32,7 +32,7 @@ fn content_error(name: &str, error: &Error) -> Error {
 
 /// Reads the tables that `FILE`, `DIR`, `FILE#NUMBER` or `DIR#NUMBER` names. `per` says how a trace
 /// is added up, by default for the VM; only traces accept it.
-pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
+pub fn tables(name: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>, Error> {
     let (path, number) = match name.rsplit_once('#') {
         Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
         _ => (name, None),
@@ -63,7 +63,7 @@ fn tables_of_run(path: &str) -> Result<Vec<ExitTable>, Error> {
     files::result_tables(results).map_err(|error| content_error(path, &error))
 }
 
-fn tables_of_file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
+fn tables_of_file(path: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>, Error> {
     let wanted = "a recording, a trace or a table of `perf kvm stat report` as text, a copy of \
                   debugfs' kvm/*/vcpu*/timing, or a run directory of guests";
     let bytes = read_limited(Path::new(path), FILE_MAX).map_err(|error| match error.kind() {
@@ -74,9 +74,9 @@ fn tables_of_file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error>
         _ => unreadable(Path::new(path), wanted, error),
     })?;
     let text = String::from_utf8_lossy(&bytes);
-    let tables = files::read(&text, per.unwrap_or(Per::Vm));
+    let tables = files::read(&text, per.unwrap_or(TableScope::Vm));
     let tables = tables.map_err(|error| content_error(path, &error))?;
-    match per.is_some() && files::kind(&text) != Some(FileKind::Trace) {
+    match per.is_some() && files::detect_kind(&text) != Some(FileKind::Trace) {
         true => Err(Error::user(format!(
             "{} is no trace, so its tables are made already",
             escape(path)
@@ -99,7 +99,11 @@ pub fn only_table(name: &str) -> Result<ExitTable, Error> {
 }
 
 /// Difference between two reads of the same file.
-pub fn tables_since(name: &str, earlier: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
+pub fn tables_since(
+    name: &str,
+    earlier: &str,
+    per: Option<TableScope>,
+) -> Result<Vec<ExitTable>, Error> {
     let (later, before) = (tables(name, per)?, tables(earlier, per)?);
     let (name, earlier) = (escape(name), escape(earlier));
     if before.len() != later.len() {
@@ -118,7 +122,7 @@ pub fn tables_since(name: &str, earlier: &str, per: Option<Per>) -> Result<Vec<E
 pub fn record(
     vmm: &VmmToRecord,
     choice: RecorderChoice,
-    per: Per,
+    per: TableScope,
     most: Option<Duration>,
     cancel: Cancel,
     observer: &dyn Observer,
@@ -152,7 +156,7 @@ pub fn record(
 pub fn watch(
     vmm: &VmmToRecord,
     choice: RecorderChoice,
-    per: Per,
+    per: TableScope,
     interval: Duration,
     cancel: Cancel,
     show: &dyn Fn(&[ExitTable]) -> Result<bool, Error>,
@@ -198,7 +202,7 @@ impl ActiveRecording {
         Ok(())
     }
 
-    fn finish(self, per: Per) -> Result<(Vec<ExitTable>, Option<String>), Error> {
+    fn finish(self, per: TableScope) -> Result<(Vec<ExitTable>, Option<String>), Error> {
         let ActiveRecording { recorder, target, mut is_over, is_marked } = self;
         let tables = recorder.finish(per, is_marked)?;
         if is_marked {
@@ -252,7 +256,7 @@ impl VmmToRecord {
             VmmToRecord::Command { command, from_stop } => {
                 return start_command(command, *from_stop, cancel);
             }
-            VmmToRecord::Name(name) => by_name(name)?,
+            VmmToRecord::Name(name) => find_vm_by_name(name)?,
             VmmToRecord::Pid(pid) => *pid,
         };
         let process = Process::open(pid)?;

@@ -10,8 +10,8 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
 use crate::kernel::{self, Target};
 use crate::kvmhost::{
-    Board, BoardGuests, BoardSetup, BoardSide, Guest, GuestEngine, HostKernel, MODULES,
-    THIS_PROGRAM, X86Guests, X86Setup,
+    Board, BoardGuests, BoardSetup, BoardSide, GuestEngine, HostKernel, KVM_MODULES, THIS_PROGRAM,
+    X86Guest, X86Guests, X86Setup,
 };
 use crate::model::{
     AskedGuests, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan,
@@ -21,7 +21,7 @@ use crate::plan::{Experiment, GuestsExperiment, unknown_feature};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 use crate::text::nearest;
-use crate::vmm::linux::Feature;
+use crate::vmm::linux::KvmFeature;
 
 /// Gets all kernels, asks QEMU for its version, and draws the Layouts.
 pub(super) fn plan(
@@ -73,7 +73,7 @@ fn check_features(asked: &AskedGuests) -> Result<(), Error> {
     if asked.host.is_board() {
         return Ok(());
     }
-    let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name).collect();
+    let known: Vec<&str> = KvmFeature::ALL.iter().map(|feature| feature.name).collect();
     let mut names = asked.sides().flat_map(|side| &side.subject.hidden_features);
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
@@ -135,11 +135,11 @@ fn target(host: HostKind) -> &'static Target {
 }
 
 fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
-    let guest = |side: &GuestSide| -> Result<Guest, Error> {
+    let guest = |side: &GuestSide| -> Result<X86Guest, Error> {
         let (Some(subject), Some(kernel)) = (&side.subject.kernel, &side.kernel) else {
             return Err(super::stale("plan.json has a guest without a kernel"));
         };
-        Ok(Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
+        Ok(X86Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
     };
     X86Guests::new(X86Setup {
         ktax: THIS_PROGRAM.into(),
@@ -158,7 +158,8 @@ impl Session<'_> {
     /// Gets the kernel of a KVM host, with its modules.
     pub fn kvm_host(&self, subject: &Subject) -> Result<HostKernel, Error> {
         let kernel = self.obtain(subject)?;
-        let modules = self.talking(|talk| kernel::modules(&kernel, &MODULES, &self.cache, talk))?;
+        let modules =
+            self.talking(|talk| kernel::modules(&kernel, &KVM_MODULES, &self.cache, talk))?;
         let boot_line = subject.boot_line.clone();
         Ok(HostKernel { image: kernel.image, identity: kernel.identity, boot_line, modules })
     }
@@ -213,7 +214,7 @@ fn board_side(
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),
-        has_page: plan.asked.host.has_magic_page() && !is_without,
+        has_magic_page: plan.asked.host.has_magic_page() && !is_without,
     })
 }
 

@@ -8,7 +8,7 @@ use super::results::unreadable;
 use super::session::Session;
 use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;
-use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN};
+use crate::kvmhost::{HOST_FILES_MAX, HostFile, KvmHost, PLAIN_LAYOUT};
 use crate::model::Subject;
 use crate::text::escape_path;
 
@@ -29,14 +29,14 @@ pub fn run(
     command: Vec<String>,
     session: &Session<'_>,
 ) -> Result<CommandOutput, Error> {
-    let files = read(files, GIVEN_MAX)?;
+    let files = read(files, HOST_FILES_MAX)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let kernel = session.kvm_host(kernel)?;
     let host = KvmHost {
         qemu: &qemu,
         kernel: &kernel,
-        exact,
-        layout: &PLAIN,
+        is_exact: exact,
+        layout: &PLAIN_LAYOUT,
         limits: &session.limits,
         cancel: &session.cancel,
         scratch: &session.cache.join("runs"),
@@ -46,7 +46,7 @@ pub fn run(
 }
 
 /// Reads all files before anything is booted, at most `most` bytes: `/dev/zero` has no end.
-fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
+fn read(files: &[FileForHost], most: u64) -> Result<Vec<HostFile>, Error> {
     let mut left = most;
     let mut read = |FileForHost { name, path }: &FileForHost| {
         let content = read_limited(path, left).map_err(|error| match error.kind() {
@@ -58,7 +58,7 @@ fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
             _ => unreadable(path, "a file for the host", error),
         })?;
         left -= content.len() as u64;
-        Ok(Given { name: name.clone(), content })
+        Ok(HostFile { name: name.clone(), content })
     };
     files.iter().map(&mut read).collect()
 }

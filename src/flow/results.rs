@@ -238,7 +238,7 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     let page_results = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
     let mut results = read_results(page_results.as_deref().unwrap_or(&text)).map_err(|error| {
         let is_other = matches!(error, SavedError::NotAResult(_));
-        match is_other && exits::files::kind(&text).is_some() {
+        match is_other && exits::files::detect_kind(&text).is_some() {
             true => {
                 let (path, again) = (escape_path(path), escape(&shell_path(path)));
                 Error::user(format!("{path} has exit tables that ktax did not write"))

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use cpio::newc::{Builder, trailer};
 use ktax::kernel::{Talk, modules, obtain};
-use ktax::kvmhost::MODULES;
+use ktax::kvmhost::KVM_MODULES;
 use ktax::model::{ExitTable, Subject};
 
 use super::{KERNEL, Need, QUICK_BOOT, Ran, cache, isolate, ktax, require, run};
@@ -52,7 +52,7 @@ pub fn kernel() -> PathBuf {
     static KERNEL_IMAGE: OnceLock<PathBuf> = OnceLock::new();
     let fetch = || {
         let kernel = obtain(&Subject::new(KERNEL, ""), &cache(), &talk).unwrap();
-        modules(&kernel, &MODULES, &cache(), &talk).unwrap();
+        modules(&kernel, &KVM_MODULES, &cache(), &talk).unwrap();
         kernel.image
     };
     KERNEL_IMAGE.get_or_init(fetch).clone()

@@ -3,7 +3,7 @@
 use std::io;
 
 use ktax::cmd::Exit;
-use ktax::exits::live::by_name;
+use ktax::exits::live::find_vm_by_name;
 use ktax::flow::Error;
 use ktax::flow::exits::tables;
 use ktax::kernel::KernelSpec;
@@ -23,7 +23,7 @@ fn errors() -> Vec<(Error, Blame)> {
     let panic = || Failure::Panic { message: "no init".to_owned() };
     vec![
         (tables("Cargo.toml", None).unwrap_err(), User),
-        (by_name("no such VM").unwrap_err(), Host),
+        (find_vm_by_name("no such VM").unwrap_err(), Host),
         (Error::user("wrong"), User),
         (no_directory(), User),
         ("".parse::<KernelSpec>().unwrap_err(), User),

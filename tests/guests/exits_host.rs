@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits, Stop};
 use ktax::kernel::{Kernel, Talk, modules, obtain};
-use ktax::kvmhost::{Guest, GuestEngine, GuestResult, HostKernel, MODULES, X86Guests, X86Setup};
+use ktax::kvmhost::{
+    GuestEngine, GuestResult, HostKernel, KVM_MODULES, X86Guest, X86Guests, X86Setup,
+};
 use ktax::model::{
     ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Side, Subject, Verdict,
 };
@@ -273,10 +275,10 @@ fn engine(cancel: &Cancel) -> X86Guests {
     let mut files: Vec<PathBuf> = Vec::new();
     let kernel = talk(|talk| {
         let kernel = obtain(&Subject::new(KERNEL, ""), &cache(), talk).unwrap();
-        files = modules(&kernel, &MODULES, &cache(), talk).unwrap();
+        files = modules(&kernel, &KVM_MODULES, &cache(), talk).unwrap();
         kernel
     });
-    let guest = |boot_line: &str| Guest {
+    let guest = |boot_line: &str| X86Guest {
         image: kernel.image.clone(),
         subject: GuestSubject {
             kernel: Some(Subject::new(KERNEL, boot_line)),

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ktax::model::{ExitTable, RawKind};
-use ktax::vmm::{Loops, raw};
+use ktax::vmm::{RawLoops, raw};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
@@ -200,8 +200,8 @@ fn vcpus_that_come_and_go_are_all_in_the_table() {
     let record = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
     until("it records", || records(&record));
     let guest = || {
-        let loops = Loops::default().with(RawKind::Out, 100);
-        raw::run(&loops).unwrap().ended.unwrap();
+        let loops = RawLoops::default().with_count(RawKind::Out, 100);
+        raw::run(&loops).unwrap().end.unwrap();
     };
     guest();
     std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(guest))));

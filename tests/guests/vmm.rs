@@ -146,7 +146,7 @@ fn a_guest_that_cannot_go_on_ends_with_its_place() {
     if !has_kvm() {
         return;
     }
-    let ended = |code: &[u8]| raw::run_code(code).unwrap().ended.unwrap_err();
+    let ended = |code: &[u8]| raw::run_code(code).unwrap().end.unwrap_err();
     // nop; ud2, and there is no table of handlers
     let error = ended(&[0x90, 0x0f, 0x0b]);
     assert!(error.message().starts_with("vCPU 0 shut down at "), "{error}");

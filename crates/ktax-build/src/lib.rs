@@ -1,7 +1,8 @@
-//! What build scripts of this workspace do: compile C, and list files that become part of ktax.
+//! Functions for this workspace's build scripts: they compile C, and list files that become part of
+//! ktax.
 //!
-//! Paths are those of the workspace's root, where the C, workloads and kernels' files stand. A
-//! compiler runs there, too, so that the same tree gives the same bytes wherever it is.
+//! All paths are relative to the workspace's root. Compilers run in that directory, so that a tree
+//! gives the same bytes in any directory.
 //!
 //! ```no_run
 //! use ktax_build::{files, list_texts, watch};
@@ -20,12 +21,12 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// Compiles `sources` into the file `name` below the build's directory. The variable `variable` of
-/// the compiled crate has its path, and `variable` with `_Z` that of the file as zlib packs it:
-/// most of a static program is the C library, which becomes half as large.
+/// Compiles `sources` into the program `name` in the build directory. Sets the crate's environment
+/// variable `variable` to the program's path, and `variable` with the suffix `_Z` to the path of a
+/// copy that is compressed with zlib, which halves a statically linked program.
 ///
 /// # Panics
-/// There is no C compiler, or the sources do not compile.
+/// Panics if there is no C compiler, or if the sources do not compile.
 pub fn compile(variable: &str, name: &str, sources: &[PathBuf], flags: &[&str]) {
     let output = out_dir().join(name);
     let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).get_compiler();
@@ -44,58 +45,62 @@ pub fn compile(variable: &str, name: &str, sources: &[PathBuf], flags: &[&str]) 
             output.display()
         ),
     }
-    let packed = output.with_extension("z");
-    pack(&output, &packed).unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
+    let compressed = output.with_extension("z");
+    compress(&output, &compressed)
+        .unwrap_or_else(|error| panic!("{}: {error}", compressed.display()));
     println!("cargo::rustc-env={variable}={}", output.display());
-    println!("cargo::rustc-env={variable}_Z={}", packed.display());
+    println!("cargo::rustc-env={variable}_Z={}", compressed.display());
 }
 
-fn pack(file: &Path, packed: &Path) -> io::Result<()> {
-    let mut to = ZlibEncoder::new(File::create(packed)?, Compression::default());
-    io::copy(&mut File::open(file)?, &mut to)?;
-    to.finish().map(drop)
+fn compress(file: &Path, compressed: &Path) -> io::Result<()> {
+    let mut encoder = ZlibEncoder::new(File::create(compressed)?, Compression::default());
+    io::copy(&mut File::open(file)?, &mut encoder)?;
+    encoder.finish().map(drop)
 }
 
-/// Writes `name` below the build's directory: an array of each file's path and text.
+/// Writes the Rust file `name` in the build directory: an array with the path and text of each
+/// file.
 ///
 /// # Panics
-/// The build's directory cannot be written.
+/// Panics if the build directory cannot be written.
 pub fn list_texts(name: &str, files: &[PathBuf]) {
     let mut list = String::from("&[\n");
     for path in files {
         let full = root().join(path);
         writeln!(list, "    ({:?}, include_str!({:?})),", path.display().to_string(), full)
-            .expect("a String takes everything");
+            .expect("writing to a String never fails");
     }
     fs::write(out_dir().join(name), list + "]\n").expect("OUT_DIR is writable");
 }
 
-/// Builds again when something below these directories changes.
+/// Makes cargo run the build script again when a file in these directories changes.
 pub fn watch(dirs: &[&str]) {
     for dir in dirs {
         println!("cargo::rerun-if-changed={}", root().join(dir).display());
     }
 }
 
-/// The C files of the guest that ktax compiles into one program: without those of hosts, which
-/// are for other machines, and of programs of their own. A child of a workload takes a page fault
-/// for each 64 KiB of code that it executes, so this code is linked first, and lies together.
+/// Returns the C files of the guest's main program: all of `guest/` but hosts of other
+/// architectures and separate programs. Workloads and their tools come first: a child process of a
+/// workload takes a page fault for each 64 KiB of code that it executes, so this code is linked
+/// together.
 pub fn guest_sources() -> Vec<PathBuf> {
-    let own = ["guest/hello.c", "guest/hosts", "guest/mark", "guest/self-test", "guest/vm"];
+    let separate = ["guest/hello.c", "guest/hosts", "guest/mark", "guest/self-test", "guest/vm"];
     let executed_by_children = ["guest/tools.c", "guest/workloads"];
     let is_below = |path: &Path, names: &[&str]| names.iter().any(|name| path.starts_with(name));
     let mut sources = files("guest", "c");
-    sources.retain(|path| !is_below(path, &own));
+    sources.retain(|path| !is_below(path, &separate));
     sources.sort_by_key(|path| !is_below(path, &executed_by_children));
     sources
 }
 
-/// The files below `dir` with that extension, sorted, so that the same tree gives the same bytes.
+/// Returns the files below `dir` with this extension, sorted, so that a tree always gives the same
+/// bytes.
 ///
 /// # Panics
-/// A directory cannot be read.
+/// Panics if a directory cannot be read.
 pub fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
-    let (mut found, mut dirs) = (Vec::new(), vec![PathBuf::from(dir)]);
+    let (mut paths, mut dirs) = (Vec::new(), vec![PathBuf::from(dir)]);
     while let Some(dir) = dirs.pop() {
         let entries = fs::read_dir(root().join(&dir))
             .unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
@@ -103,19 +108,19 @@ pub fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
             let path = dir.join(entry.file_name());
             match path.extension() {
                 _ if entry.path().is_dir() => dirs.push(path),
-                Some(is) if is == extension => found.push(path),
+                Some(found_extension) if found_extension == extension => paths.push(path),
                 _ => {}
             }
         }
     }
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
-/// The workspace's root, two directories above each of its crates.
+/// Returns the workspace's root, two directories above each crate.
 fn root() -> PathBuf {
-    let own = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    Path::new(&own).ancestors().nth(2).expect("a crate is in crates/NAME").to_owned()
+    let crate_dir = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    Path::new(&crate_dir).ancestors().nth(2).expect("a crate is in crates/NAME").to_owned()
 }
 
 fn out_dir() -> PathBuf {

@@ -28,7 +28,7 @@ const SIZED_TRANSLATOR: &str = "tcg,thread=single,tb-size=512";
 const WIRE_PORT: u16 = 0x5e9;
 
 /// The fw_cfg item of the order: `docs/wire.md`.
-const ORDER_ITEM: &str = "opt/ktax/order";
+pub const ORDER_ITEM: &str = "opt/ktax/order";
 
 /// The paths of a VM's files.
 #[derive(Debug)]

@@ -1,23 +1,29 @@
-//! Exits and entries of KVM on each architecture: one table for live recordings, for traces as
-//! text, and for messages.
+//! Tracepoints of KVM's exits and entries on each architecture. Live recordings, readers of text
+//! traces, and messages share this table.
 
-/// The tracepoints of one KVM.
+/// `_IO(KVMIO, 0x80)`, the ioctl that runs a vCPU.
+pub const KVM_RUN: u32 = 0xae80;
+/// KVM_RUN on PowerPC and MIPS, which encode "no data" as a bit.
+pub const KVM_RUN_POWERPC_MIPS: u32 = 0x2000_ae80;
+
+/// The tracepoints of KVM on one architecture.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
     pub name: &'static str,
-    /// Tracepoints at which the guest is entered; empty if KVM has none.
+    /// Tracepoints of entries into the guest; empty if KVM has none.
     pub entries: &'static [&'static str],
-    /// Tracepoint at which the guest has been left.
+    /// Tracepoint of exits from the guest.
     pub exit: &'static str,
-    /// Field of an exit's record with the reason, and another that tells reasons apart.
+    /// Field with the reason in the record of an exit.
     pub reason: &'static str,
+    /// Field that distinguishes exits with the same reason number.
     pub detail: Option<&'static str>,
-    /// Lists of names with which the kernel prints a record, needed only for records that nobody
-    /// printed with names.
+    /// The kernel's print format, for reading records that a trace has as plain numbers.
     pub print: &'static str,
 }
 
-/// The kernel's own list is read from its `format` file, except where a trace has numbers alone.
+// Live recordings read these names from the kernel's `format` file.
+
 const ARM64: &str = r#"__print_symbolic(REC->ret, { 0, "IRQ" }, { 1, "SERROR" }, { 2, "TRAP" },
 { 3, "IL" }), REC->esr_ec, __print_symbolic(REC->esr_ec, { 0x01, "WFx" }, { 0x07, "FP_ASIMD" },
 { 0x16, "HVC64" }, { 0x17, "SMC64" }, { 0x18, "SYS64" }, { 0x19, "SVE" }, { 0x20, "IABT_LOW" },
@@ -37,8 +43,8 @@ const S390: &str = r#"__print_symbolic(REC->icptcode, { 0x00, "Host interruption
 { 0x20, "Validity" }, { 0x28, "Stop request" }, { 0x2c, "Operation exception" },
 { 0x38, "Partial execution" })"#;
 
-/// The events of most architectures.
-const USUAL: Architecture = Architecture {
+/// The events that most architectures share.
+const COMMON: Architecture = Architecture {
     name: "",
     entries: &["kvm:kvm_entry"],
     exit: "kvm:kvm_exit",
@@ -47,17 +53,17 @@ const USUAL: Architecture = Architecture {
     print: "",
 };
 
-/// All KVMs. A kernel is of the first one whose tracepoints and fields it has.
+/// All architectures. A kernel's architecture is the first whose tracepoints and fields it has.
 pub static ARCHITECTURES: [Architecture; 8] = [
     Architecture {
         name: "x86",
         reason: "exit_reason",
         detail: Some("isa"),
         print: include_str!("kvm_exit-x86.format"),
-        ..USUAL
+        ..COMMON
     },
-    Architecture { name: "arm64", reason: "ret", detail: Some("esr_ec"), print: ARM64, ..USUAL },
-    Architecture { name: "RISC-V", reason: "scause", ..USUAL },
+    Architecture { name: "arm64", reason: "ret", detail: Some("esr_ec"), print: ARM64, ..COMMON },
+    Architecture { name: "RISC-V", reason: "scause", ..COMMON },
     Architecture {
         name: "PowerPC book3s HV",
         entries: &["kvm_hv:kvm_guest_enter"],
@@ -72,34 +78,34 @@ pub static ARCHITECTURES: [Architecture; 8] = [
         exit: "kvm:kvm_s390_sie_exit",
         reason: "icptcode",
         print: S390,
-        ..USUAL
+        ..COMMON
     },
     Architecture {
         name: "LoongArch and MIPS",
         entries: &["kvm:kvm_enter", "kvm:kvm_reenter"],
         reason: "reason",
-        ..USUAL
+        ..COMMON
     },
     Architecture {
         name: "PowerPC book3s PR",
         entries: &["kvm_pr:kvm_book3s_reenter"],
         exit: "kvm_pr:kvm_exit",
         reason: "exit_nr",
-        ..USUAL
+        ..COMMON
     },
     Architecture {
         name: "PowerPC Book E",
         entries: &[],
         exit: "kvm_booke:kvm_exit",
         reason: "exit_nr",
-        ..USUAL
+        ..COMMON
     },
 ];
 
-/// Field that is set if the guest of book3s HV waits.
+/// Field that is 1 if the guest of book3s HV gave up its CPU (H_CEDE).
 pub const CEDED: &str = "ceded";
 
-/// Suffix of a reason whose guest waits (H_CEDE).
+/// Suffix of the reason of an exit with [`CEDED`] set.
 pub const CEDED_SUFFIX: &str = ", ceded";
 
 impl Architecture {
@@ -107,10 +113,10 @@ impl Architecture {
         ARCHITECTURES
             .iter()
             .find(|architecture| architecture.name == name)
-            .expect("a name of the list")
+            .expect("callers pass a name from ARCHITECTURES")
     }
 
-    /// Returns both kinds of events, entries first.
+    /// Returns the tracepoints of entries, then that of exits.
     pub fn events(&self) -> impl Iterator<Item = &'static str> {
         self.entries.iter().copied().chain([self.exit])
     }
@@ -127,12 +133,13 @@ pub fn is_exit(event: &str) -> bool {
     ARCHITECTURES.iter().any(|architecture| is_event(architecture.exit, event))
 }
 
-/// Returns true if `subsystem:name` has this name: traces of trace-cmd leave out the subsystem.
-fn is_event(full: &str, event: &str) -> bool {
-    full.split_once(':').is_some_and(|(_, name)| name == event)
+/// Returns true if the tracepoint `subsystem:name` has the name `event`, without the subsystem, as
+/// trace-cmd prints it.
+fn is_event(tracepoint: &str, event: &str) -> bool {
+    tracepoint.split_once(':').is_some_and(|(_, name)| name == event)
 }
 
-/// Reasons after which KVM may put the thread of the vCPU to sleep, because the guest waits.
+/// Reasons after which KVM may put the vCPU's thread to sleep, because the guest is idle.
 const MAY_SLEEP: [&str; 22] = [
     // x86; a hypercall or an exit of a confidential guest may be a HLT.
     "HLT",
@@ -157,18 +164,18 @@ const MAY_SLEEP: [&str; 22] = [
     "EXC_VIRTUAL_INST_FAULT",
     // s390.
     "Wait state",
-    // LoongArch: also any privileged instruction, where no event says which; MIPS.
+    // LoongArch: 0x16 is any privileged instruction, of which IDLE is one. MIPS: WAIT.
     "IDLE",
     "0x16",
     "WAIT",
 ];
 
-/// Returns true if KVM may put the thread of the vCPU to sleep after an exit for this reason.
+/// Returns true if KVM may put the vCPU's thread to sleep after an exit for this reason.
 pub fn may_sleep(reason: &str) -> bool {
     MAY_SLEEP.contains(&reason) || reason.ends_with(CEDED_SUFFIX)
 }
 
-/// The RISC-V Instruction Set Manual, Volume II, scause.
+/// Names of scause values in the RISC-V Instruction Set Manual, Volume II.
 pub(super) const SCAUSE: [(u64, &str); 11] = [
     (2, "illegal instruction"),
     (8, "environment call from VU-mode"),
@@ -183,11 +190,11 @@ pub(super) const SCAUSE: [(u64, &str); 11] = [
     (1 << 63 | 12, "guest external interrupt"),
 ];
 
-/// Returns the kernel's name for a number; a number without a name is returned as it is.
+/// Returns the name of a scause value such as `0x17`; `text` itself if the value has no name.
 pub(super) fn scause_name(text: &str) -> &str {
     let code = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let known = SCAUSE.iter().find(|(number, _)| Some(*number) == code);
-    known.map_or(text, |(_, scause_name)| scause_name)
+    let named = SCAUSE.iter().find(|(number, _)| Some(*number) == code);
+    named.map_or(text, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -195,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_of_every_tool_name_the_same_events() {
+    fn events_are_recognized_without_their_subsystem() {
         for event in ["kvm_entry", "kvm_guest_enter", "kvm_s390_sie_enter", "kvm_reenter"] {
             assert!(is_entry(event) && !is_exit(event), "{event}");
         }
@@ -203,13 +210,13 @@ mod tests {
             assert!(is_exit(event) && !is_entry(event), "{event}");
         }
         assert!(!is_exit("kvm_userspace_exit") && !is_entry("kvm_s390_sie_fault"));
-        for one in &ARCHITECTURES {
-            assert_eq!(Architecture::named(one.name), one);
+        for architecture in &ARCHITECTURES {
+            assert_eq!(Architecture::named(architecture.name), architecture);
         }
     }
 
     #[test]
-    fn a_guest_that_waits_may_sleep() {
+    fn idle_exits_may_sleep_and_others_may_not() {
         for reason in ["HLT", "hlt", "WFx", "SYSCALL, ceded", "Wait state", "virtual instruction"] {
             assert!(may_sleep(reason), "{reason}");
         }
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_has_a_name() {
+    fn scause_values_have_names_and_other_text_is_kept() {
         assert_eq!(scause_name("0x17"), "store guest-page fault");
         assert_eq!(scause_name("0x8000000000000005"), "timer interrupt");
         assert_eq!((scause_name("0x1f"), scause_name("x")), ("0x1f", "x"));

@@ -1,17 +1,20 @@
-//! Exit tables: where a virtual machine's time went. [`files`] reads what kernels and tracers
-//! wrote, `live` records on this machine's KVM. [`vmm`] is a small virtual machine monitor whose
-//! guests leave a known number of times. [`kvmhost`] is a KVM host within QEMU, of this and of
-//! other architectures. All of it ends in an [`ExitTable`](ktax_model::ExitTable).
+//! Exit tables: where a virtual machine's time went. [`files`] reads files of kernels and tracers,
+//! and `live` records this machine's KVM. [`vmm`] is a small virtual machine monitor whose guests
+//! exit a known number of times. [`kvmhost`] runs KVM hosts in QEMU, also on other architectures.
+//! All results are [`ExitTable`](ktax_model::ExitTable)s.
+//!
+//! ktax runs on x86-64 only: `live` and [`vmm`] rely on that, while [`files`] reads the files of
+//! any machine.
 //!
 //! ```
-//! assert!(ktax_exits::files::kind("no table of exits").is_none());
+//! assert!(ktax_exits::files::detect_kind("no table of exits").is_none());
 //! ```
 //!
 //! ```text
 //! a file    ─► files/  e500   (arch/powerpc/kvm/timing.c: debugfs, µs and ticks) ─┐
 //!                      hv     (book3s HV `timings`: debugfs, ns)                  │
 //!                      trace  (text of perf script, trace-cmd, ftrace) ─► fold ─┐ │
-//! a live VM ─► live/   kernel (eBPF, which adds up as fold does) ───────────────┤ ├─► ExitTable
+//! a live VM ─► live/   kernel (eBPF: adds up events as fold does) ──────────────┤ ├─► ExitTable
 //!                      ring   (perf's ring buffers) ─────────────────────► fold ─┤ │
 //!                                                      Recording ─► table ───────┘─┘
 //! ```
@@ -25,4 +28,4 @@ mod table;
 pub mod vmm;
 
 pub use recording::Reason;
-pub use table::{Per, subtract_tables};
+pub use table::{TableScope, subtract_tables};

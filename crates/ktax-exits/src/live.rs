@@ -1,4 +1,4 @@
-//! Finds the process of a running VM, and records it: the events of its vCPUs' threads, added up.
+//! Finds the process of a running VM, and records the VM: adds up the events of its vCPUs' threads.
 //!
 //! ```text
 //! tracepoints ─┬► program ─► kernel (eBPF) ─┬─► Recording ─► table ─► ExitTable
@@ -17,45 +17,47 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::recording::{Recording, Thread};
-use crate::table::{CountedExits, Per, TableInput};
-use counters::{ExitTimes, Stats};
-use kernel::InKernel;
+use crate::table::{CountedExits, TableInput, TableScope};
+use counters::{DebugfsRecorder, StatsRecorder};
+use kernel::BpfRecorder;
 use ktax_engine::limits::timespec;
 use ktax_host::text::escape;
 use ktax_model::{Error, ErrorKind, ExitTable, RecorderCost, Result, Warning};
-use ring::Ring;
-use tracepoints::{Points, find_points};
+use ring::PerfRings;
+use tracepoints::{Tracepoints, find_tracepoints};
 
-pub use tracepoints::{EventFormat, Level, Names, Tracefs};
+pub use tracepoints::{EventFormat, EventLevel, ReasonNames, SLEEPING_STATES, Tracefs};
 
-/// A source of events, which it adds up.
-trait Source {
-    /// Returns the name for tables.
+/// A recorder that adds up events of vCPU threads.
+trait EventSource {
+    /// Returns the recorder's name, for tables.
     fn name(&self) -> &'static str;
-    /// Takes new events; call it some times a second.
+    /// Reads new events. Callers poll several times a second.
     fn poll(&mut self) -> Result<()>;
     /// Returns the recording so far.
     fn recording(&self) -> Result<Recording>;
-    /// Takes the last events and detaches from the kernel.
+    /// Reads the last events and detaches from the kernel.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Returns CLOCK_MONOTONIC in ns, which is also the kernel's stamp of every event here.
+/// Returns CLOCK_MONOTONIC in ns. The kernel stamps the recorded events with the same clock.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Makes an error about the machine that ktax runs on. It may have names of other users' processes.
+/// Makes an error about the machine that ktax runs on. Other users choose the names of processes,
+/// so the text is escaped.
 fn error(message: impl Display, next: impl Display) -> Error {
     let next = next.to_string();
     Error::host(escape(&message.to_string())).next(escape(&next))
 }
 
-/// Start of an error about eBPF.
+/// Beginning of the message of every error about eBPF.
 const NO_EBPF: &str = "this kernel refuses eBPF";
 
 fn no_ebpf(reason: io::Error) -> Error {
@@ -67,152 +69,157 @@ fn cannot_watch(event: &str, reason: io::Error) -> Error {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// Programs in the kernel add them up.
+pub enum RecordingMethod {
+    /// eBPF programs add up events in the kernel.
     Bpf,
-    /// They are copied through perf's ring buffers.
+    /// ktax reads each event from perf's ring buffers.
     Perf,
-    /// No events: KVM's own statistics have counts, and the time of halts alone.
+    /// ktax reads KVM's own statistics: counts of exits, and times of halts only.
     Stats,
-    /// No events: PowerPC's KVM has tables, the files timing and timings in debugfs.
+    /// ktax reads the tables of PowerPC's KVM: debugfs' files `timing` and `timings`.
     ExitTimes,
 }
 
-/// Recorder that the user chose; `None` means the best that this machine has.
+/// Recorder that the user chose; `None` stands for the best that works on this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderChoice {
-    pub level: Option<Level>,
-    pub via: Option<Via>,
+    pub level: Option<EventLevel>,
+    pub via: Option<RecordingMethod>,
 }
 
 pub struct Recorder {
     process: u32,
     title: String,
-    /// True if the VM ran before.
-    is_running: bool,
-    /// True if the recorded work is over: then a thread counts to its last exit.
+    /// True if the VM ran before the recording started.
+    was_running: bool,
+    /// True if the recorded work is over: then each thread is recorded up to its last exit.
     is_over: bool,
-    /// Reason why eBPF could not be used.
-    refused: Option<Error>,
-    began_ns: u64,
+    /// Error because of which perf records instead of eBPF.
+    ebpf_error: Option<Error>,
+    start_ns: u64,
     backend: Backend,
 }
 
 enum Backend {
     Events(Vec<WatchedLevel>),
-    Statistics(Stats),
-    ExitTimes(ExitTimes),
+    Statistics(StatsRecorder),
+    Debugfs(DebugfsRecorder),
 }
 
 struct WatchedLevel {
-    points: Points,
-    source: Box<dyn Source>,
+    points: Tracepoints,
+    source: Box<dyn EventSource>,
 }
 
 impl Recorder {
-    /// Starts recording. Without a chosen Level it records both, since some KVMs have the
-    /// tracepoint kvm_exit and never fire it. With `is_running` the VM is recorded from now on,
-    /// otherwise from its first entry on.
+    /// Starts recording. Without a chosen level the recorder watches both, because some KVMs have
+    /// the tracepoint kvm_exit and never fire it. A recording of a VM that `was_running` starts
+    /// now; otherwise it starts with the VM's first entry.
     pub fn attach(
         process: &Process,
         title: &str,
         choice: RecorderChoice,
-        is_running: bool,
+        was_running: bool,
     ) -> Result<Recorder> {
-        let mut refused = None;
+        let mut ebpf_error = None;
         let backend = match choice.via {
-            Some(Via::Stats) => Backend::Statistics(Stats::open(process, title)?),
-            Some(Via::ExitTimes) => Backend::ExitTimes(ExitTimes::open(process, title)?),
-            _ => Backend::Events(watch_levels(process.pid, choice, &mut refused)?),
+            Some(RecordingMethod::Stats) => {
+                Backend::Statistics(StatsRecorder::open(process, title)?)
+            }
+            Some(RecordingMethod::ExitTimes) => {
+                Backend::Debugfs(DebugfsRecorder::open(process, title)?)
+            }
+            _ => Backend::Events(watch_levels(process.pid, choice, &mut ebpf_error)?),
         };
-        let (process, title, began_ns) = (process.pid, title.to_owned(), now_ns());
-        Ok(Recorder { process, title, is_running, is_over: false, refused, began_ns, backend })
+        let (process, title, start_ns) = (process.pid, title.to_owned(), now_ns());
+        Ok(Recorder { process, title, was_running, is_over: false, ebpf_error, start_ns, backend })
     }
 
-    /// Takes new events; call it some times a second.
+    /// Reads new events. Callers poll several times a second.
     pub fn poll(&mut self) -> Result<()> {
         let levels = match &mut self.backend {
             Backend::Statistics(_) => return Ok(()),
-            Backend::ExitTimes(timing) => return timing.poll(),
+            Backend::Debugfs(recorder) => return recorder.poll(),
             Backend::Events(levels) => levels,
         };
         levels.iter_mut().try_for_each(|level| level.source.poll())?;
-        // Once the better level is known to work, the other would only cost time.
+        // Once exits are seen, the level of KVM_RUN is only a cost.
         if levels.len() > 1 && !levels[0].source.recording()?.rows.is_empty() {
             levels.truncate(1);
         }
         Ok(())
     }
 
-    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>> {
+    /// Returns the tables of the recording so far.
+    pub fn tables(&self, scope: TableScope) -> Result<Vec<ExitTable>> {
         let mut tables = match &self.backend {
             Backend::Statistics(stats) => stats.tables()?,
-            Backend::ExitTimes(timing) => timing.tables(per)?,
-            Backend::Events(levels) => return self.event_tables(levels, per),
+            Backend::Debugfs(recorder) => recorder.tables(scope)?,
+            Backend::Events(levels) => return self.event_tables(levels, scope),
         };
-        // Sources without events know no other length.
-        let elapsed_ns = Some(now_ns().saturating_sub(self.began_ns));
+        // These recorders see no events, so only ktax knows how long they recorded.
+        let elapsed_ns = Some(now_ns().saturating_sub(self.start_ns));
         tables.iter_mut().for_each(|table| table.elapsed_ns = elapsed_ns);
         Ok(tables)
     }
 
-    /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit.
-    /// Restores the kernel's state.
-    pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>> {
+    /// Stops recording, restores the kernel's state and returns the tables. With `is_over` each
+    /// thread is recorded up to its last exit.
+    pub fn finish(mut self, scope: TableScope, is_over: bool) -> Result<Vec<ExitTable>> {
         self.is_over = is_over;
         match &mut self.backend {
             Backend::Statistics(_) => {}
-            Backend::ExitTimes(timing) => timing.poll()?,
+            Backend::Debugfs(recorder) => recorder.poll()?,
             Backend::Events(levels) => {
                 levels.iter_mut().try_for_each(|level| level.source.finish())?;
             }
         }
-        self.tables(per)
+        self.tables(scope)
     }
 
-    /// Makes the tables of the first level that saw a guest.
-    fn event_tables(&self, levels: &[WatchedLevel], per: Per) -> Result<Vec<ExitTable>> {
+    /// Returns the tables of the first level that saw a guest.
+    fn event_tables(&self, levels: &[WatchedLevel], scope: TableScope) -> Result<Vec<ExitTable>> {
         let recordings = levels.iter().map(|level| level.source.recording());
         let recordings = recordings.collect::<Result<Vec<_>>>()?;
         let now_ns = now_ns();
-        let used = recordings.iter().position(|recording| !recording.rows.is_empty()).unwrap_or(0);
-        let Some(WatchedLevel { points, source }) = levels.get(used) else { return Ok(vec![]) };
-        let (recording, source) = (&recordings[used], source.name());
-        let moments = match points.level {
-            Level::Exits => "kvm_entry and kvm_exit",
-            Level::Run => "KVM_RUN",
+        let level = recordings.iter().position(|recording| !recording.rows.is_empty()).unwrap_or(0);
+        let Some(WatchedLevel { points, source }) = levels.get(level) else { return Ok(vec![]) };
+        let (recording, source) = (&recordings[level], source.name());
+        let events = match points.level {
+            EventLevel::Exits => "kvm_entry and kvm_exit",
+            EventLevel::Run => "KVM_RUN",
         };
-        let recorded = TableInput {
+        let input = TableInput {
             recording,
-            of: &self.title,
-            source: &format!("{moments}, {source}"),
-            began: self.is_running.then_some(self.began_ns),
-            name: &|reason| points.names.name(reason),
-            end: &|tid, thread| {
-                let is_over = self.is_over || !lives(self.process, tid);
-                thread_end(thread, is_over, recording.until.unwrap_or(now_ns))
+            vm_name: &self.title,
+            source: &format!("{events}, {source}"),
+            start_ns: self.was_running.then_some(self.start_ns),
+            reason_name: &|reason| points.names.name(reason),
+            end_ns: &|tid, thread| {
+                let is_over = self.is_over || !is_alive(self.process, tid);
+                thread_end_ns(thread, is_over, recording.end_ns.unwrap_or(now_ns))
             },
             counted: &CountedExits::default(),
             has_switches: true,
             may_sleep: &|_| false,
         };
-        let mut tables = recorded.tables(per);
-        let warnings = self.warnings(recording, used);
+        let mut tables = input.tables(scope);
+        let warnings = self.warnings(recording, level);
         for table in &mut tables {
             table.warnings.extend_from_slice(&warnings);
             if let Some(account) = &mut table.account {
-                account.recorder = all_costs(&recordings);
+                account.recorder = sum_costs(&recordings);
             }
         }
         Ok(tables)
     }
 
-    /// Returns the warnings of the level with this number.
+    /// Returns the warnings for a recording of `level`, an index into the watched levels.
     fn warnings(&self, recording: &Recording, level: usize) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |fact: &str, next_step: &str| warnings.push(Warning::new(fact, next_step));
-        if let Some(refused) = &self.refused {
-            let reason = refused.message().trim_start_matches(NO_EBPF);
+        if let Some(error) = &self.ebpf_error {
+            let reason = error.message().trim_start_matches(NO_EBPF);
             let fact = format!("eBPF is refused here{reason}, so perf copies each event");
             warn(&fact, "run ktax with CAP_BPF to avoid the copies");
         }
@@ -229,16 +236,18 @@ impl Recorder {
     }
 }
 
-/// Returns when the recording of a thread ended, ns: for a dead thread, its last exit.
-fn thread_end(thread: &Thread, is_over: bool, now_ns: u64) -> u64 {
+/// Returns when the recording of a thread ended, ns: at its last exit or entry if the thread or the
+/// recorded work is over.
+fn thread_end_ns(thread: &Thread, is_over: bool, now_ns: u64) -> u64 {
     match thread.open {
-        Some((_, began)) if is_over => began,
-        Some((_, began)) => now_ns.max(began),
-        None => now_ns.max(thread.last),
+        Some((_, start_ns)) if is_over => start_ns,
+        Some((_, start_ns)) => now_ns.max(start_ns),
+        None => now_ns.max(thread.last_ns),
     }
 }
 
-fn all_costs(recordings: &[Recording]) -> Option<RecorderCost> {
+/// Returns the recorders' cost of one exit and one switch; `None` if no recorder was timed.
+fn sum_costs(recordings: &[Recording]) -> Option<RecorderCost> {
     let costs = recordings.iter().filter_map(|recording| recording.cost);
     costs.reduce(|a, b| RecorderCost {
         exit_ns: a.exit_ns + b.exit_ns,
@@ -246,51 +255,54 @@ fn all_costs(recordings: &[Recording]) -> Option<RecorderCost> {
     })
 }
 
+/// Starts a recorder for each level, and fails if no level has its tracepoints. Sets `ebpf_error`
+/// if perf records instead of eBPF.
 fn watch_levels(
     process: u32,
     choice: RecorderChoice,
-    refused: &mut Option<Error>,
+    ebpf_error: &mut Option<Error>,
 ) -> Result<Vec<WatchedLevel>> {
     let tracefs = Tracefs::find()?;
-    let levels = choice.level.map_or(vec![Level::Exits, Level::Run], |level| vec![level]);
-    let (mut watched, mut missing) = (Vec::new(), None);
+    let levels = choice.level.map_or(vec![EventLevel::Exits, EventLevel::Run], |level| vec![level]);
+    let (mut watched, mut first_error) = (Vec::new(), None);
     for level in levels {
-        match find_points(level, &tracefs) {
+        match find_tracepoints(level, &tracefs) {
             Ok(points) => {
-                let source = open(&points, process, choice.via, refused)?;
+                let source = open_source(&points, process, choice.via, ebpf_error)?;
                 watched.push(WatchedLevel { points, source });
             }
-            Err(error) => missing = missing.or(Some(error)),
+            Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    match missing {
+    match first_error {
         Some(error) if watched.is_empty() => Err(error),
         _ => Ok(watched),
     }
 }
 
-/// Opens eBPF unless something else was chosen, and perf's rings where the kernel refuses eBPF.
-fn open(
-    points: &Points,
+/// Attaches eBPF programs; opens perf's ring buffers if the user chose perf, or if the user chose
+/// nothing and the kernel refuses eBPF.
+fn open_source(
+    points: &Tracepoints,
     process: u32,
-    via: Option<Via>,
-    refused: &mut Option<Error>,
-) -> Result<Box<dyn Source>> {
-    if via != Some(Via::Perf) {
-        match InKernel::attach(points, process) {
+    method: Option<RecordingMethod>,
+    ebpf_error: &mut Option<Error>,
+) -> Result<Box<dyn EventSource>> {
+    if method != Some(RecordingMethod::Perf) {
+        match BpfRecorder::attach(points, process) {
             Ok(source) => return Ok(Box::new(source)),
-            Err(error) if via.is_none() && error.kind == ErrorKind::NoEbpf => {
-                *refused = Some(error);
+            Err(error) if method.is_none() && error.kind == ErrorKind::NoEbpf => {
+                *ebpf_error = Some(error);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(Box::new(Ring::attach(points, process)?))
+    Ok(Box::new(PerfRings::attach(points, process)?))
 }
 
 // The process of a VM.
 
-/// A process, held so that its number cannot become another's.
+/// A process with a pidfd, so that a new process with the same ID is not taken for it.
 #[derive(Debug)]
 pub struct Process {
     pub pid: u32,
@@ -309,19 +321,19 @@ impl Process {
                            do not match";
             return Err(error(message, "run ktax on the host"));
         }
-        let missing =
-            error(format!("there is no process {pid}"), "list VMs with `ps -C qemu-system-x86_64`");
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let Some(number) = number else { return Err(missing) };
-        let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|_| missing)?;
+        let raw_pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pidfd =
+            raw_pid.ok_or(Errno::SRCH).and_then(|raw_pid| pidfd_open(raw_pid, PidfdFlags::empty()));
+        let handle = pidfd.map_err(|reason| open_error(pid, reason))?;
         Ok(Process { pid, handle })
     }
 
+    /// Returns the process's name (its comm).
     pub fn name(&self) -> String {
         comm(self.pid)
     }
 
-    /// Fails if the process has no VM. A process that may not be looked into passes.
+    /// Fails if the process has no VM. Passes if this user may not see the process's descriptors.
     pub fn require_vm(&self) -> Result<()> {
         if has_vm(self.pid) != Some(false) {
             return Ok(());
@@ -332,23 +344,40 @@ impl Process {
         ))
     }
 
-    /// Waits at most `time` for the end of the process; returns true if it has ended.
+    /// Waits at most `time` for the end of the process; returns true if the process has ended.
     pub fn ended_within(&self, time: Duration) -> Result<bool> {
         let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
         match poll(&mut fds, Some(&timespec(time))) {
             Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(reason) => {
-                Err(error(format!("wait for the process: {reason}"), "try again, or report it"))
-            }
+            Err(Errno::INTR) => Ok(false),
+            Err(reason) => Err(error(
+                format!("cannot wait for process {}: {reason}", self.pid),
+                "try again, or report this message",
+            )),
         }
     }
 }
 
-/// Returns true if a thread lives; a zombie does not.
-fn lives(process: u32, tid: u32) -> bool {
+/// Makes the error for a process whose pidfd cannot be opened.
+fn open_error(pid: u32, reason: Errno) -> Error {
+    // The kernel reports EINVAL for an ID that belongs to a thread and not to a process.
+    if matches!(reason, Errno::SRCH | Errno::INVAL) {
+        let message = format!("there is no process {pid}");
+        return error(message, "list VMs with `ps -C qemu-system-x86_64`");
+    }
+    let next_step = match reason {
+        Errno::NOSYS => "use a kernel of Linux 5.3 or later",
+        Errno::MFILE => "raise the limit of open files with `ulimit -n`",
+        Errno::NFILE | Errno::NOMEM => "end other programs and try again",
+        _ => "run ktax as root, outside of containers and sandboxes",
+    };
+    error(format!("cannot open process {pid}: {reason}"), next_step)
+}
+
+/// Returns true if the thread exists and is no zombie.
+fn is_alive(process: u32, tid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/task/{tid}/stat")).unwrap_or_default();
-    // The state is behind the name, which may contain anything.
+    // The state follows the name, which may contain any characters.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -358,27 +387,27 @@ fn comm(pid: u32) -> String {
     name.trim_end().to_owned()
 }
 
-/// Returns true if the process has a VM of KVM; `None` if ktax may not see that.
+/// Returns true if the process has a VM of KVM; `None` if this user may not see its descriptors.
 fn has_vm(pid: u32) -> Option<bool> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let mut links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
     Some(links.any(|link| link.as_os_str() == "anon_inode:kvm-vm"))
 }
 
-/// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's
-/// own.
-pub fn by_name(name: &str) -> Result<u32> {
+/// Finds the process whose VM has this name: the value of QEMU's `-name` or Firecracker's `--id`,
+/// or the process's comm.
+pub fn find_vm_by_name(name: &str) -> Result<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let vms: Vec<(u32, Vec<String>)> =
-        pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, names(pid))).collect();
-    let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|known| known == name);
-    let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
-    match found[..] {
+        pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, vm_names(pid))).collect();
+    let has_name = |(_, names): &&(u32, Vec<String>)| names.iter().any(|other| other == name);
+    let matches: Vec<u32> = vms.iter().filter(has_name).map(|(pid, _)| *pid).collect();
+    match matches[..] {
         [pid] => Ok(pid),
         [] => Err(no_vm_named(name, vms)),
         _ => {
-            let pids = found.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let pids = matches.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
             Err(error(
                 format!("several VMs are named {name}: processes {pids}"),
                 "choose one with --pid",
@@ -397,29 +426,31 @@ fn no_vm_named(name: &str, vms: Vec<(u32, Vec<String>)>) -> Error {
     }
 }
 
-fn names(pid: u32) -> Vec<String> {
+/// Returns all names of the VM of a process: those of its command line, and the process's comm.
+fn vm_names(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<String> =
         line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
-    let mut names = names_in(&words);
+    let mut names = command_line_names(&words);
     names.push(comm(pid));
     names
 }
 
-/// Returns the names in a command line: `-name` of QEMU, `--id NAME`.
-fn names_in(words: &[String]) -> Vec<String> {
+/// Returns the VM's names in a command line: the values of `-name` and `--id`.
+fn command_line_names(words: &[String]) -> Vec<String> {
     let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
-        "-name" | "--name" => guest_in(&pair[1]),
+        "-name" | "--name" => parse_guest_name(&pair[1]),
         "--id" => Some(pair[1].clone()),
         _ => None,
     });
     values.collect()
 }
 
-/// Parses the guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it,
-/// in which only the first may lack its key, two commas are one, and the last of several stands.
-fn guest_in(options: &str) -> Option<String> {
-    // No argument has this in it.
+/// Parses the guest's name in the value of QEMU's `-name`: `NAME`, `NAME,process=…`,
+/// `debug-threads=on,guest=NAME`. As in QEMU, only the first option may lack its key, two commas
+/// stand for one, and the last of equal keys counts.
+fn parse_guest_name(options: &str) -> Option<String> {
+    // Stands for a doubled comma: no argument of a program contains a NUL.
     const COMMA: char = '\0';
     let options = options.replace(",,", "\0");
     let value = |(index, option): (usize, &str)| match option.split_once('=') {

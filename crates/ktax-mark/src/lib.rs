@@ -1,7 +1,7 @@
 //! Markers around the part of a program that ktax counts.
 //!
-//! Each is a seven-byte NOP of x86-64, and nothing on any other machine. A program executes each
-//! exactly once:
+//! On x86-64 each marker is a NOP of seven bytes; on other architectures it is empty. A program
+//! executes each marker exactly once:
 //!
 //! ```
 //! # fn prepare() -> u32 { 1 }
@@ -15,7 +15,7 @@
 
 #![no_std]
 
-/// Begins what is counted.
+/// Marks the start of the counted part.
 #[inline(always)]
 pub fn begin() {
     #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ pub fn begin() {
     }
 }
 
-/// Ends what is counted.
+/// Marks the end of the counted part.
 #[inline(always)]
 pub fn end() {
     #[cfg(target_arch = "x86_64")]

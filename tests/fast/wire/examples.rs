@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use cpio::newc;
 use ktax::engine::{Limits, payload};
-use ktax::kvmhost::FREEZE_PATH;
+use ktax::kvmhost::FREEZE_PROGRAM_PATH;
 use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram, Workload};
 use ktax::plan::{Definition, ModelKey, definitions, select};
 use ktax::program::{ArchiveContents, pack};
@@ -508,7 +508,7 @@ fn quiet_after(shell: &str) -> Option<String> {
     let unshared = if getuid().is_root() { "-pf" } else { "-rpf" };
     let within = |script: &str| {
         let mut command = Command::new("unshare");
-        command.args([unshared, "--mount-proc", "sh", "-c", script, FREEZE_PATH]);
+        command.args([unshared, "--mount-proc", "sh", "-c", script, FREEZE_PROGRAM_PATH]);
         run(&mut command)
     };
     let can = within("true").status == 0;

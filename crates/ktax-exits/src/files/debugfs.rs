@@ -1,8 +1,9 @@
-//! Files in debugfs with KVM's own timing, of PowerPC. `timing` of e500 and 440
-//! (arch/powerpc/kvm/timing.c, 2.6.29 and later) has microseconds, truncated, and for the squares
-//! ticks of the timebase times microseconds. `timings` of book3s HV (arch/powerpc/kvm/book3s_hv.c,
-//! 4.1 and later) has `name: count total least most`, nanoseconds; no squares, and no way to clear
-//! it.
+//! Readers of PowerPC's files in debugfs, in which KVM times its own exits.
+//!
+//! `timing` (e500 and 440, arch/powerpc/kvm/timing.c, Linux 2.6.29 and later) has durations in
+//! whole microseconds; its sums of squares are in timebase ticks times microseconds. `timings`
+//! (book3s HV, arch/powerpc/kvm/book3s_hv.c, Linux 4.1 and later) has lines `name: count total
+//! least most` in nanoseconds. It has no sums of squares and cannot be cleared.
 
 use std::mem;
 
@@ -13,25 +14,28 @@ pub(super) const E500: &str = "e500 timing";
 
 const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
 
+/// Width of the column of names, which the kernel aligns to the right.
 const NAME_WIDTH: usize = 12;
 
-/// Rows that the kernel has no names for and prints as `(null)`, by their index among 30: two of
-/// them come after TIMEINGUEST.
-const NAMELESS: [(usize, &str); 4] =
+/// Rows that the kernel prints as `(null)`, because it has no names for them: index among the 30
+/// rows, and name.
+const NAMELESS_ROWS: [(usize, &str); 4] =
     [(19, "EMUL_RFCI"), (20, "EMUL_RFDI"), (28, "DBELL"), (29, "GDBELL")];
 
+/// Name of the row with the time in the guest.
 const GUEST: &str = "TIMEINGUEST";
 
 /// Initial value of a minimum in the kernel, in ticks.
 const UNUSED_TICKS: u64 = 0xffff_ffff;
 
+/// A row of `timing` in the file's units.
 struct RawRow {
     name: String,
     count: u64,
     least_us: u64,
     most_us: u64,
     sum_us: u64,
-    /// Ticks times microseconds; it wraps.
+    /// Sum of squares, in ticks times microseconds; it wraps.
     squares: i64,
 }
 
@@ -39,7 +43,7 @@ pub(super) fn is_e500(text: &str) -> bool {
     lines(text).any(|(_, line)| line.trim() == HEADER)
 }
 
-/// Reads every table of a file; the line before a header names the table.
+/// Reads all tables of a file. The line before a header is the title of the table.
 pub(super) fn read_e500(text: &str) -> Result<Vec<ExitTable>> {
     let (mut tables, mut title, mut rows) = (Vec::new(), String::new(), None);
     for (number, line) in lines(text) {
@@ -56,8 +60,8 @@ pub(super) fn read_e500(text: &str) -> Result<Vec<ExitTable>> {
             (None, _) if is_row && parse_e500_row(number, line).is_ok() => {
                 return Err(damaged(number, "a row without the header of its table"));
             }
-            (before, other) => {
-                tables.extend(before.take().map(|rows| e500_table(&title, rows)));
+            (open, other) => {
+                tables.extend(open.take().map(|rows| e500_table(&title, rows)));
                 other.trim_start_matches(['-', '=', ' ']).clone_into(&mut title);
             }
         }
@@ -66,14 +70,14 @@ pub(super) fn read_e500(text: &str) -> Result<Vec<ExitTable>> {
     Ok(tables)
 }
 
-/// Returns true for a row that ends within its name. The kernel right-aligns names in a column, and
-/// titles of tables begin at its left. A blank line is such a row only at the end of the text.
+/// Returns true if the line is the beginning of a row, cut within its name: a name after spaces, or
+/// spaces at the end of the text. A title has no spaces before it.
 fn is_cut_e500_row(line: &str, text: &str) -> bool {
     let is_name_char = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
     let name = line.trim_start_matches(' ');
     let is_padded = name.len() < line.len() && line.len() <= NAME_WIDTH;
-    let is_the_end = || line.as_bytes().as_ptr_range().end == text.as_bytes().as_ptr_range().end;
-    is_padded && name.chars().all(is_name_char) && (!name.is_empty() || is_the_end())
+    let is_last = || line.as_bytes().as_ptr_range().end == text.as_bytes().as_ptr_range().end;
+    is_padded && name.chars().all(is_name_char) && (!name.is_empty() || is_last())
 }
 
 fn parse_e500_row(number: usize, line: &str) -> Result<RawRow> {
@@ -84,7 +88,7 @@ fn parse_e500_row(number: usize, line: &str) -> Result<RawRow> {
     }
     let time =
         |index: usize| fields[index].parse::<u64>().map_err(|_| damaged("a time is not a number"));
-    // Printed as signed: from 2³¹ on it looks negative.
+    // The kernel prints the unsigned count as a signed number.
     let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is not a number"))?;
     Ok(RawRow {
         name: fields[0].to_owned(),
@@ -98,7 +102,8 @@ fn parse_e500_row(number: usize, line: &str) -> Result<RawRow> {
 
 fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let ticks_per_us = ticks_per_us(&rows);
-    let named = |index: usize| NAMELESS.iter().find(|(row, _)| *row == index && rows.len() == 30);
+    let nameless =
+        |index: usize| NAMELESS_ROWS.iter().find(|(row, _)| *row == index && rows.len() == 30);
     let mut warnings = Vec::new();
     if ticks_per_us.is_none() {
         warnings.push(Warning::new(
@@ -106,7 +111,7 @@ fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
             "clear the file (`echo -n c > timing`), and read it again",
         ));
     }
-    let names = rows.iter().enumerate().map(|(index, raw)| match (&*raw.name, named(index)) {
+    let names = rows.iter().enumerate().map(|(index, raw)| match (&*raw.name, nameless(index)) {
         ("(null)", Some((_, name))) => (*name).to_owned(),
         ("(null)", None) => format!("(null) {}", index + 1),
         _ => raw.name.clone(),
@@ -119,55 +124,57 @@ fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
                 format!("the sum of squares of {name} has overflowed, so its stddev is missing");
             warnings.push(Warning::new(fact, "clear the file more often"));
         }
-        finished(name, raw, squares_ns2)
+        exit_row(name, raw, squares_ns2)
     });
     let rows = rows.collect();
     let source = E500.into();
     ExitTable { name: title.to_owned(), source, rows, warnings, ..ExitTable::default() }
 }
 
-fn finished(reason: String, raw: &RawRow, squares_ns2: Option<u128>) -> ExitRow {
-    let was_there = raw.count > 0;
+fn exit_row(reason: String, raw: &RawRow, squares_ns2: Option<u128>) -> ExitRow {
+    let is_used = raw.count > 0;
     let ns = |us: u64| us.saturating_mul(1000);
     ExitRow {
         is_guest: reason == GUEST,
         reason,
         count: raw.count,
-        // An unused row has the kernel's initial values.
-        least_ns: was_there.then(|| ns(raw.least_us)),
-        most_ns: was_there.then(|| ns(raw.most_us)),
+        // The minimum and maximum of an unused row are the kernel's initial values.
+        least_ns: is_used.then(|| ns(raw.least_us)),
+        most_ns: is_used.then(|| ns(raw.most_us)),
         sum_ns: Some(ns(raw.sum_us)),
         squares_ns2,
         ..ExitRow::default()
     }
 }
 
-/// Ticks per microsecond, from the minimum of an unused row: it is the kernel's initial value
-/// divided by this. `None` where no row is unused.
+/// Returns the timebase's ticks per microsecond; `None` if no row is unused. The minimum of an
+/// unused row is the kernel's initial value, converted from ticks to microseconds.
 fn ticks_per_us(rows: &[RawRow]) -> Option<u64> {
     let unused = rows.iter().find(|row| row.count == 0 && row.least_us > 0)?;
     Some(UNUSED_TICKS / unused.least_us).filter(|ticks| *ticks > 0)
 }
 
-/// Sum of squares, ns²; `None` if it is less than durations of this sum can have.
+/// Returns the sum of squares, ns²; `None` if it overflowed, so that it is less than `count`
+/// durations with this sum can have.
 fn squares_ns2(raw: &RawRow, ticks_per_us: u64) -> Option<u128> {
     let (sum, ticks) = (u128::from(raw.sum_us) * 1000, u128::from(ticks_per_us));
     let square_of_sum = sum.checked_mul(sum)?;
     if raw.count <= 1 {
-        // The sum was cut to microseconds and the square was not: one duration has no deviation.
+        // A single duration has no deviation, but its square is more precise than its sum.
         return Some(square_of_sum);
     }
     let squares = u128::try_from(raw.squares).ok()? * 1_000_000 / ticks;
-    let least = square_of_sum.div_ceil(u128::from(raw.count));
-    // The kernel's division truncates.
+    let minimum = square_of_sum.div_ceil(u128::from(raw.count));
+    // One tick times one microsecond, in ns²: the kernel's division truncates.
     let slack = 1_000_000 / ticks + 1;
-    (squares + slack >= least).then_some(squares.max(least))
+    (squares + slack >= minimum).then_some(squares.max(minimum))
 }
 
-// The file of book3s HV.
+// The file `timings` of book3s HV.
 
 pub(super) const BOOK3S_HV: &str = "book3s HV timings";
 
+/// Names of all rows, on POWER8 and POWER9.
 const PHASES: [&str; 12] = [
     "vcpu_entry",
     "guest_entry",
@@ -183,10 +190,11 @@ const PHASES: [&str; 12] = [
     "cede",
 ];
 
-/// Names of the time in the guest, on POWER9 and on POWER8.
-const IN_GUEST: [&str; 2] = ["in_guest", "guest"];
+/// Names of the row with the time in the guest: on POWER9, and on POWER8.
+const GUEST_PHASES: [&str; 2] = ["in_guest", "guest"];
 
-/// Reads every table of a file: a repeated name begins the next table. Other lines are ignored.
+/// Reads all tables of a file. A name that was read before begins the next table; other lines are
+/// ignored.
 pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
     let mut tables = Vec::new();
     let (mut seen, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -216,10 +224,11 @@ pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
     Ok(tables)
 }
 
-/// Returns true for a row that ends within its name, as only the last line can.
+/// Returns true if the line is the last of the text and the beginning of a row, cut within its
+/// name.
 fn is_cut_phase(line: &str, text: &str) -> bool {
-    let begins = |name: &&str| format!("{name}:").starts_with(line);
-    !line.is_empty() && text.ends_with(line) && PHASES.iter().any(begins)
+    let is_prefix = |name: &&str| format!("{name}:").starts_with(line);
+    !line.is_empty() && text.ends_with(line) && PHASES.iter().any(is_prefix)
 }
 
 /// Makes the table of these rows; `None` without rows.
@@ -237,7 +246,7 @@ fn parse_phase(number: usize, name: &str, numbers: &str) -> Result<ExitRow> {
     };
     Ok(ExitRow {
         reason: name.to_owned(),
-        is_guest: IN_GUEST.contains(&name),
+        is_guest: GUEST_PHASES.contains(&name),
         count,
         least_ns: (count > 0).then_some(least),
         most_ns: (count > 0).then_some(most),
@@ -253,7 +262,7 @@ mod tests {
     const CAPTURE: &str = include_str!("../../../../tests/data/exits/e500v2-timing.txt");
 
     #[test]
-    fn both_tables_of_a_serial_line_are_read() {
+    fn both_tables_of_a_console_capture_are_read() {
         let tables = read_e500(CAPTURE).unwrap();
         let titles: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
         assert_eq!(titles.len(), 2, "{titles:?}");
@@ -262,7 +271,7 @@ mod tests {
             assert!(table.warnings.is_empty(), "{:?}", table.warnings);
             let (guest, exits): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
             assert_eq!(guest[0].count, exits.iter().map(|row| row.count).sum::<u64>());
-            let nameless = NAMELESS.map(|(index, _)| table.rows[index].reason.as_str());
+            let nameless = NAMELESS_ROWS.map(|(index, _)| table.rows[index].reason.as_str());
             assert_eq!(nameless, ["EMUL_RFCI", "EMUL_RFDI", "DBELL", "GDBELL"]);
         }
         let counts =
@@ -278,10 +287,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_cannot_print_is_read_as_it_was_meant() {
+    fn overflowed_numbers_are_corrected_or_left_out() {
         let large = e500_row("MMIO\t-294967296\t1\t9\t4000000000\t1600000000000");
         assert_eq!(large.rows[0].count, 4_000_000_000);
-        // Ten that make 50 µs together have 250 µs² at least, times 400.
+        // Ten durations with a sum of 50 µs have squares of at least 250 µs², times 400 ticks.
         for squares in ["-7", "99000"] {
             let wrapped = e500_row(&format!("MMIO\t10\t1\t9\t50\t{squares}"));
             assert_eq!((wrapped.rows[0].squares_ns2, wrapped.warnings.len()), (None, 1));
@@ -295,15 +304,15 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_that_ends_anywhere_within_a_row_is_an_error() {
+    fn a_capture_that_ends_within_a_row_is_an_error() {
         let header = CAPTURE.find(HEADER).unwrap() + HEADER.len() + 2;
-        let whole = CAPTURE[header..].find("===").unwrap();
-        for length in 0..whole {
+        let table_bytes = CAPTURE[header..].find("===").unwrap();
+        for length in 0..table_bytes {
             let cut = &CAPTURE[..header + length];
             let line = cut.lines().last().unwrap();
-            // The last number may be shorter than it was: nobody can tell.
-            let is_in_the_last = line.split('\t').count() == 6 && !line.ends_with(['\t', ' ']);
-            let is_row = !cut.ends_with('\n') && !is_in_the_last;
+            // A cut within the last number cannot be detected.
+            let is_in_last_number = line.split('\t').count() == 6 && !line.ends_with(['\t', ' ']);
+            let is_row = !cut.ends_with('\n') && !is_in_last_number;
             match read_e500(cut) {
                 Ok(tables) => assert!(!is_row, "{line:?} {:?}", tables[0].rows.last()),
                 Err(error) => assert!(is_row, "{line:?}: {error}"),
@@ -312,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_its_name_or_its_table_is_an_error_and_text_is_not() {
+    fn a_row_without_a_name_or_a_header_is_an_error() {
         let row = "        HALT\t0\t10737418\t0\t0\t0\n";
         let cut = format!("{HEADER}\n{row}        HA\n{row}");
         let after = format!("{HEADER}\n{row}# \n{row}");
@@ -329,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_is_an_error_with_its_number() {
+    fn a_damaged_row_is_an_error_with_its_line() {
         let rows = ["MMIO\t1\t1\t1\tx\t0", "MMIO\t1\t1\t1", "MMIO\t1\t1", "A\t1\t1\t1\t1\t1\tB\t1"];
         for row in rows {
             let text = format!("{HEADER}\n{row}\nHALT\t0\t10737418\t0\t0\t0\n");
@@ -346,11 +355,11 @@ mod tests {
         let guest = table.row("in_guest").unwrap();
         assert_eq!((guest.count, guest.time_ns(), guest.is_guest), (1003, 8_150_016, true));
         assert_eq!(table.rows.len(), 7);
-        // The phases have 6719 counts together.
+        // The counts of all phases add up to 6719.
         assert_eq!(table.exits(), 1003);
     }
 
-    /// POWER8 comes from the guest in rm_intr. Where that row is missing, stays in the guest count.
+    /// On POWER8 each exit has one rm_intr. Without that row, stays in the guest are counted.
     #[test]
     fn exits_are_counted_by_one_phase() {
         let exits = |text: &str| read_book3s_hv(text).unwrap()[0].exits();
@@ -361,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn files_one_after_the_other_are_a_table_each() {
+    fn concatenated_files_are_separate_tables() {
         let text = "guest: 7 70 1 20\ncede: stuck\nguest: 1 2 2 2\ncede: 3 9 1 5\n";
         let tables = read_book3s_hv(text).unwrap();
         let sums: Vec<u64> = tables.iter().map(ExitTable::sum_ns).collect();
@@ -371,12 +380,12 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_within_a_name_is_an_error() {
-        let whole = "guest_exit: 7 70 1 20\nin_guest: 1 2 2 2\n";
-        let name = whole.find("in_guest").unwrap();
+        let text = "guest_exit: 7 70 1 20\nin_guest: 1 2 2 2\n";
+        let name = text.find("in_guest").unwrap();
         for end in name + 1..name + "in_guest: 1 2 2 2".len() {
-            let error = read_book3s_hv(&whole[..end]).err();
+            let error = read_book3s_hv(&text[..end]).err();
             let is_line = |error: ktax_model::Error| error.message().starts_with("line 2: ");
-            assert!(error.is_some_and(is_line), "{:?}", &whole[..end]);
+            assert!(error.is_some_and(is_line), "{:?}", &text[..end]);
         }
         for text in ["in_gu", "guest: 1 2 2 2\nin_gu\n", "guest: 1 2 2 2\nother"] {
             assert!(read_book3s_hv(text).is_ok(), "{text:?}");
@@ -384,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_is_said() {
+    fn a_stuck_row_is_a_warning() {
         let table = read_book3s_hv("hypercall: stuck\r\nvcpu_exit: 1 2 2 2\r\n").unwrap().remove(0);
         assert_eq!((table.rows.len(), table.warnings.len()), (1, 1));
         assert!(read_book3s_hv("vcpu_exit: 1 2 2\n").is_err());

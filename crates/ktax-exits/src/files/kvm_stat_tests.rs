@@ -1,13 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
-/// count, sum, min, max.
+/// Returns the count, sum, minimum and maximum of a row.
 fn numbers(table: &ExitTable, reason: &str) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
     let row = table.row(reason).unwrap_or_else(|| panic!("{reason} in {table:?}"));
     (row.count, row.sum_ns, row.least_ns, row.most_ns)
 }
 
-fn only(text: &str) -> ExitTable {
+/// Reads a text with exactly one table.
+fn read_one(text: &str) -> ExitTable {
     let mut tables = read(text).unwrap();
     assert_eq!(tables.len(), 1, "{tables:?}");
     tables.remove(0)
@@ -15,7 +16,7 @@ fn only(text: &str) -> ExitTable {
 
 #[test]
 fn every_number_of_a_report_is_read() {
-    let table = only(include_str!("../../../../tests/data/exits/perf-kvm-stat.txt"));
+    let table = read_one(include_str!("../../../../tests/data/exits/perf-kvm-stat.txt"));
     assert_eq!((&*table.name, &*table.source), ("all VMs, all VCPUs", SOURCE));
     let ept = numbers(&table, "EPT_VIOLATION");
     assert_eq!(ept, (5000, Some(40_000_000), Some(900), Some(300_000)));
@@ -23,8 +24,8 @@ fn every_number_of_a_report_is_read() {
     assert_eq!(halts, (1000, Some(342_520_000), Some(1_100), Some(40_000_000)));
     assert_eq!((table.exits(), table.sum_ns()), (10_000, 400_020_000));
     assert!(table.warnings.is_empty() && table.elapsed_ns.is_none(), "{table:?}");
-    // The standard error of 1000 halts is 3.20 % of their mean: √1000 times that is the
-    // deviation.
+    // The standard error of 1000 halts is 3.20 % of their mean. √1000 times that error is the
+    // standard deviation.
     let row = table.row("HLT").unwrap();
     let squares = row.squares_ns2.unwrap() as f64;
     let deviation = (squares / 1000.0 - 342_520f64.powi(2)).sqrt();
@@ -32,10 +33,10 @@ fn every_number_of_a_report_is_read() {
     assert!((deviation / expected - 1.0).abs() < 1e-6, "{deviation} {expected}");
 }
 
-/// A table of perf 3.7 to 3.10.
+/// perf 3.7 to 3.10.
 #[test]
 fn the_first_layout_has_no_minimum_and_maximum() {
-    let table = only(
+    let table = read_one(
         "Analyze events for all VCPUs:\n\n\
          \x20            VM-EXIT    Samples  Samples%     Time%         Avg time\n\n\
          \x20                HLT        250    50.00%    99.00%     3960.00us ( +-   9.30% )\n\
@@ -48,10 +49,10 @@ fn the_first_layout_has_no_minimum_and_maximum() {
     assert_eq!(table.row("PF excp").unwrap().squares_ns2, None);
 }
 
-/// perf 6.4 and later, whose columns are those of a histogram.
+/// perf 6.4 and later.
 #[test]
-fn the_layout_with_nanoseconds_has_its_own_order_of_columns() {
-    let table = only(
+fn the_layout_with_nanoseconds_has_another_order_of_columns() {
+    let table = read_one(
         "# Event name              Samples   Sample%    Time (ns)     Time%   Max Time (ns)   \
          Min Time (ns)  Mean Time (ns)\n\
          STORE_GUEST_PAGE_FAULT     26968     54.00%    2003031800    40.00%       3361400     \
@@ -65,8 +66,8 @@ fn the_layout_with_nanoseconds_has_its_own_order_of_columns() {
 }
 
 #[test]
-fn accesses_are_no_reasons_and_names_may_have_blanks() {
-    let msr = only(
+fn accesses_are_no_reasons_and_names_may_have_spaces() {
+    let msr = read_one(
         "MSR Access Samples  Samples% Time%  Min Time Max Time  Avg time\n\n\
          \x20 0x6e0:W   67007  98.17%   98.31%  0.59us   10.69us  0.90us ( +-  0.10% )\n\
          \x20 0x830:W    1186   1.74%    1.60%  0.53us  108.34us  0.82us ( +- 11.02% )\n\
@@ -78,14 +79,14 @@ fn accesses_are_no_reasons_and_names_may_have_blanks() {
     let (count, sum, ..) = numbers(&msr, "0x6e0:W");
     let sum = sum.unwrap();
     assert!(count == 67_007 && (60_114_000..60_121_000).contains(&sum), "{sum}");
-    let s390 = only(
+    let s390 = read_one(
         "VM-EXIT    Samples  Samples%     Time%    Min Time    Max Time         Avg time\n\n\
          DIAG (0x44) time slice end   3  75.00%  50.00%  1.00us  1.00us  1.00us ( +-   0.00% )\n\
          Wait state   1  25.00%  50.00%  3.00us  3.00us  3.00us ( +-   0.00% )\n\n\
          Total Samples:4, Total events handled time:6.00us.\n",
     );
     assert_eq!(numbers(&s390, "DIAG (0x44) time slice end").1, Some(3_000));
-    let ppc = only(
+    let ppc = read_one(
         "HCALL-EVENT    Samples  Samples%     Time%    Min Time    Max Time         Avg time\n\n\
          H_VIO_SIGNAL   123    66.85%     0.77%   2.38us   14.75us    2.86us ( +-   4.81% )\n\
          H_SEND_CRQ     61    33.15%    99.23%  18.56us  940.26us  742.00us ( +-   2.54% )\n",
@@ -93,10 +94,10 @@ fn accesses_are_no_reasons_and_names_may_have_blanks() {
     assert_eq!((ppc.rows_are, ppc.exits()), (ExitRows::Accesses, 184));
 }
 
-/// A table in a mail: quoted, and without the rows that do not matter.
+/// A quoted table in a mail, without most of its rows.
 #[test]
-fn a_quoted_table_says_what_it_leaves_out() {
-    let table = only(
+fn samples_without_a_row_are_a_row_and_a_warning() {
+    let table = read_one(
         "> > >              VM-EXIT    Samples  Samples%     Time%    Min Time    Max Time     Avg \
          time\n> > >\n\
          > > >        EPT_VIOLATION     760998    54.85%     7.23%      0.92us  31765.89us      \
@@ -112,7 +113,7 @@ fn a_quoted_table_says_what_it_leaves_out() {
 }
 
 #[test]
-fn reasons_that_perf_does_not_know_are_numbers() {
+fn unknown_reasons_of_perf_are_numbers() {
     let row = |name: &str, samples: u64| {
         format!("{name}  {samples}  50.00%  50.00%  1.00us  9.00us  2.00us ( +-   1.00% )\n")
     };
@@ -123,28 +124,28 @@ fn reasons_that_perf_does_not_know_are_numbers() {
         + &row("UNKNOWN", 3)
         + &code(327_680)
         + &row("UNKNOWN", 4);
-    let table = only(&text);
+    let table = read_one(&text);
     assert_eq!((numbers(&table, "0x20000").0, numbers(&table, "0x50000").0), (3, 4));
-    // Without the lines of stderr nobody knows which is which.
-    let table = only(&(header.to_owned() + &row("UNKNOWN", 3) + &row("UNKNOWN", 4)));
+    // Without the lines of perf's standard error, the unknown codes are one row.
+    let table = read_one(&(header.to_owned() + &row("UNKNOWN", 3) + &row("UNKNOWN", 4)));
     let sum = numbers(&table, "UNKNOWN");
     assert_eq!(sum, (7, Some(14_000), Some(1_000), Some(9_000)));
 }
 
 #[test]
-fn what_perf_lost_is_said_also_where_it_warns_before_the_table() {
+fn a_loss_reported_before_the_table_is_a_warning() {
     let text = include_str!("../../../../tests/data/exits/perf-kvm-stat.txt");
     let warned = format!(
         "Warning:\nProcessed 10000 events and lost 3 chunks!\n\nCheck IO/CPU overload!\n\n{text}"
     );
-    assert!(only(&warned).warnings[0].fact.contains("lost events 3 times"));
-    assert!(only(text).warnings.is_empty());
+    assert!(read_one(&warned).warnings[0].fact.contains("lost events 3 times"));
+    assert!(read_one(text).warnings.is_empty());
 }
 
-/// `perf kvm stat live` clears the terminal, and then prints the time.
+/// `perf kvm stat live` clears the terminal and prints the time before each table.
 #[test]
-fn each_refresh_of_live_is_a_table() {
-    let one = |clock: &str, samples: u64, vcpu: &str| {
+fn each_refresh_of_perf_live_is_a_table() {
+    let refresh = |clock: &str, samples: u64, vcpu: &str| {
         format!(
             "\u{1b}[H\u{1b}[2J{clock}\n\nAnalyze events for pid(s) 4711, {vcpu}:\n\n\
              VM-EXIT Samples Samples% Time% Min Time Max Time Avg time\n\n\
@@ -153,7 +154,8 @@ fn each_refresh_of_live_is_a_table() {
             samples * 2
         )
     };
-    let text = one("10:11:12.123456", 3, "all VCPUs") + &one("10:11:13.123456", 4, "VCPU 1");
+    let text =
+        refresh("10:11:12.123456", 3, "all VCPUs") + &refresh("10:11:13.123456", 4, "VCPU 1");
     let tables = read(&text).unwrap();
     let shown: Vec<_> = tables.iter().map(|table| (&*table.name, table.exits())).collect();
     assert_eq!(
@@ -167,7 +169,7 @@ fn each_refresh_of_live_is_a_table() {
 }
 
 #[test]
-fn a_table_that_does_not_add_up_is_an_error_with_its_line() {
+fn rows_that_exceed_the_total_are_an_error_with_the_line() {
     let header = "VM-EXIT Samples Samples% Time% Min Time Max Time Avg time\n\n";
     let row = "HLT 3 100.00% 100.00% 1.00us 9.00us 2.00us ( +-   1.00% )\n";
     let cut = "HLT 3 100.00% 100.00% 1.0\n";
@@ -176,8 +178,8 @@ fn a_table_that_does_not_add_up_is_an_error_with_its_line() {
         let error = read(&text.concat()).unwrap_err();
         assert!(error.message().starts_with(&format!("line {line}: ")), "{error}");
     }
-    let none = "Total Samples:0, Total events handled time:0.00us.\n";
-    assert!(only(&(header.to_owned() + none)).rows.is_empty());
+    let no_samples = "Total Samples:0, Total events handled time:0.00us.\n";
+    assert!(read_one(&(header.to_owned() + no_samples)).rows.is_empty());
     assert!(!recognizes("Samples Samples% Time%\n") && !recognizes("VM-EXIT Samples of time\n"));
 }
 

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 
 use ktax_model::ExitEvents;
 
-/// Linux 6.12 prints riscv's program counters with the format of another field before them.
+/// Linux 6.12 prints RISC-V's program counters in a wrong format.
 #[test]
-fn a_trace_of_riscv_is_read_whatever_its_program_counters_are() {
+fn a_riscv_trace_is_read_with_any_program_counters() {
     let trace = "
         init-1       [000] d....     1.670145: kvm_entry: PC: 0x01680000000
         init-1       [000] .....     1.670146: kvm_exit: SEPC:0x80000000, SCAUSE:0x14, \
@@ -15,7 +15,7 @@ fn a_trace_of_riscv_is_read_whatever_its_program_counters_are() {
         STVAL:0x10000000, HTVAL:0x4000000, HTINST:0x0
         init-1       [000] .....     1.670203: kvm_userspace_exit: reason KVM_EXIT_MMIO (6)
         init-1       [000] d....     1.670206: kvm_entry: PC: 0x01680000008";
-    let table = read(trace, Per::Vm).unwrap().remove(0);
+    let table = read(trace, TableScope::Vm).unwrap().remove(0);
     let fault = table.row("store guest-page fault").unwrap();
     let parts = fault.parts.as_ref().unwrap();
     assert_eq!((fault.time_ns(), parts.kernel_ns, parts.user_ns), (5000, 2000, 3000));
@@ -24,7 +24,7 @@ fn a_trace_of_riscv_is_read_whatever_its_program_counters_are() {
 }
 
 #[test]
-fn a_system_call_as_ftrace_prints_it_is_the_kernels() {
+fn ftrace_system_calls_move_time_to_the_vmm() {
     let trace = "
         a-1 [000] 1.000000: kvm_entry: vcpu 0, rip 0x1
         a-1 [000] 1.000010: kvm_exit: reason IO rip 0x1 info 0 0
@@ -32,7 +32,7 @@ fn a_system_call_as_ftrace_prints_it_is_the_kernels() {
         a-1 [000] 1.000013: sys_ioctl -> 0x0
         a-1 [000] 1.000017: sys_ioctl(fd: d, cmd: ae80, arg: 0)
         a-1 [000] 1.000024: kvm_entry: vcpu 0, rip 0x1";
-    let table = read(trace, Per::Vm).unwrap().remove(0);
+    let table = read(trace, TableScope::Vm).unwrap().remove(0);
     let parts = table.row("IO").unwrap().parts.as_ref().unwrap();
     assert_eq!((parts.kernel_ns, parts.user_ns), (9000, 5000));
     let end = parse_line("a-1 [000] 1.000013: sys_ioctl -> 0x0").unwrap();
@@ -40,23 +40,24 @@ fn a_system_call_as_ftrace_prints_it_is_the_kernels() {
 }
 
 #[test]
-fn both_ways_to_write_a_switch_are_read() {
+fn switches_are_read_in_every_form() {
     let event = "sched_switch";
-    let (comm, tid, ns, is_fine, is_perf) = ("", 1, 5, true, false);
-    let switch = |text| switch_events(&TraceLine { comm, tid, ns, event, text, is_fine, is_perf });
+    let (comm, tid, ns, has_nanoseconds, is_perf) = ("", 1, 5, true, false);
+    let switch =
+        |text| switch_events(&TraceLine { comm, tid, ns, event, text, has_nanoseconds, is_perf });
     let fields = switch("prev_comm=a b prev_pid=7 prev_state=S ==> next_comm=c next_pid=9");
     let short = switch("a b:7 [120] S ==> c:9 [120]");
     assert_eq!(fields, short);
-    // trace-cmd could not print the record.
+    // A record that trace-cmd could not print.
     let raw = switch("[FAILED TO PARSE] prev_comm=a prev_pid=7 prev_state=1 next_pid=9");
     assert_eq!(raw, short);
-    assert_eq!(short.unwrap()[0], (7, "", 5, VcpuEvent::Off { could_run: false }));
+    assert_eq!(short.unwrap()[0], (7, "", 5, VcpuEvent::SwitchOut { is_runnable: false }));
     let preempted = switch("a:7 [120] R+ ==> c:9 [120]").unwrap();
-    assert_eq!(preempted[0].3, VcpuEvent::Off { could_run: true });
+    assert_eq!(preempted[0].3, VcpuEvent::SwitchOut { is_runnable: true });
 }
 
 #[test]
-fn a_trace_without_exits_says_what_it_has_and_what_to_record() {
+fn an_error_names_the_events_of_a_trace_without_exits_and_those_to_add() {
     for (tool, events, expected) in [
         (
             "",
@@ -97,19 +98,19 @@ fn a_trace_without_exits_says_what_it_has_and_what_to_record() {
         let line = |event: &&str| format!("a-1 [000] 1.5: {tool}{event}\n");
         let trace: String = events.iter().map(line).collect();
         assert!(recognizes(&trace));
-        assert_eq!(read(&trace, Per::Vm).unwrap_err().to_string(), expected);
+        assert_eq!(read(&trace, TableScope::Vm).unwrap_err().to_string(), expected);
     }
 }
 
 #[test]
 fn more_reasons_than_an_architecture_has_are_an_error() {
     let exits =
-        |n| (0..n).map(|at| format!("a-1 [000] 1.5: kvm_exit: EXIT{at}\n")).collect::<String>();
-    assert!(read(&exits(MAX_EXIT_REASONS), Per::Vm).is_ok());
-    assert_eq!(read(&exits(MAX_EXIT_REASONS + 1), Per::Vm), Err(too_many_reasons()));
+        |n| (0..n).map(|n| format!("a-1 [000] 1.5: kvm_exit: EXIT{n}\n")).collect::<String>();
+    assert!(read(&exits(MAX_EXIT_REASONS), TableScope::Vm).is_ok());
+    assert_eq!(read(&exits(MAX_EXIT_REASONS + 1), TableScope::Vm), Err(too_many_reasons()));
 }
 
-/// One vCPU entered twice without an exit; the other ran for longer.
+/// One vCPU enters twice without an exit; the other runs for longer.
 #[test]
 fn each_table_has_its_length_and_the_warnings_of_the_whole_recording() {
     let trace = "
@@ -118,26 +119,26 @@ fn each_table_has_its_length_and_the_warnings_of_the_whole_recording() {
         CPU_0-7 [000] 1.000003: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0
         CPU_1-8 [001] 1.000002: kvm_entry: vcpu 1, rip 0x1
         CPU_1-8 [001] 1.000009: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0";
-    let tables = read(trace, Per::Both).unwrap();
+    let tables = read(trace, TableScope::Both).unwrap();
     let lengths: Vec<_> = tables.iter().map(|table| table.elapsed_ns.unwrap()).collect();
     assert_eq!(lengths, [9_000, 3_000, 7_000]);
     let facts =
         |table: &ExitTable| table.warnings.iter().map(|warning| warning.fact.clone()).collect();
     let facts: Vec<Vec<String>> = tables.iter().map(facts).collect();
     assert!(facts[0][0].starts_with("1 events have no partner"), "{facts:?}");
-    assert!(facts.iter().all(|those| *those == facts[0]), "{facts:?}");
+    assert!(facts.iter().all(|table_facts| *table_facts == facts[0]), "{facts:?}");
 }
 
-/// The kernel and its tools write such lines where a buffer was full; a program may have such a
-/// name.
+/// The kernel and its tools print such lines after a buffer was full. A program's name may have the
+/// same text.
 #[test]
-fn a_trace_says_what_it_lost() {
+fn lost_events_of_a_trace_are_counted() {
     let read_with = |middle: &str| {
         let trace = format!(
             "q-1 [001] 10.000000: kvm_exit: vcpu 0 reason HLT rip 0x1\n{middle}\n\
              q-1 [001] 10.000200: kvm_entry: vcpu 0, rip 0x1\n"
         );
-        read(&trace, Per::Vm).unwrap().remove(0)
+        read(&trace, TableScope::Vm).unwrap().remove(0)
     };
     let is_uncounted = |table: &ExitTable| {
         table.warnings.iter().any(|warning| warning.fact.contains("does not say how many"))
@@ -162,10 +163,11 @@ fn a_trace_says_what_it_lost() {
     }
 }
 
-/// One HLT of 100 ms, which a trace without task switches cannot classify.
+/// One HLT of 100 ms.
 #[test]
-fn a_halt_is_unknown_without_task_switches_and_halted_with_them() {
-    let without = read(include_str!("../../../../tests/data/exits/halt-no-sched.txt"), Per::Vm);
+fn the_time_of_a_halt_is_unknown_without_task_switches() {
+    let without =
+        read(include_str!("../../../../tests/data/exits/halt-no-sched.txt"), TableScope::Vm);
     let without = without.unwrap().remove(0);
     let parts = without.row("HLT").unwrap().parts.clone().unwrap();
     assert_eq!((parts.kernel_ns, parts.unknown_ns), (0, 100_000_000));
@@ -174,7 +176,8 @@ fn a_halt_is_unknown_without_task_switches_and_halted_with_them() {
     assert_eq!(missing.events, ExitEvents::Scheduling);
     let next = "add `-e sched:sched_switch -e sched:sched_wakeup` to `trace-cmd record`";
     assert_eq!(missing.next_step, next);
-    let with = read(include_str!("../../../../tests/data/exits/halt-with-sched.txt"), Per::Vm);
+    let with =
+        read(include_str!("../../../../tests/data/exits/halt-with-sched.txt"), TableScope::Vm);
     let with = with.unwrap().remove(0);
     let parts = with.row("HLT").unwrap().parts.clone().unwrap();
     assert_eq!((parts.kernel_ns, parts.unknown_ns), (200_000, 0));
@@ -182,10 +185,9 @@ fn a_halt_is_unknown_without_task_switches_and_halted_with_them() {
     assert!(with.missing.is_empty());
 }
 
-/// On every architecture: what the guest waits for is unknown, and other exits are the
-/// kernel's.
+/// On every architecture, the time of idle exits is unknown and that of other exits the kernel's.
 #[test]
-fn whatever_may_sleep_is_unknown_without_task_switches() {
+fn idle_time_is_unknown_without_task_switches_on_every_architecture() {
     let s390 = "00[0404c00180000000-000000000010b2a6]:";
     for (enter, busy, idle) in [
         ("kvm_entry: vcpu 0", "kvm_exit: reason npf rip 0x1", "kvm_exit: reason hlt rip 0x1"),
@@ -215,7 +217,7 @@ fn whatever_may_sleep_is_unknown_without_task_switches() {
             "a-1 [000] 1.000000: {enter}\na-1 [000] 1.000010: {busy}\na-1 [000] 1.000013: {enter}\n\
              a-1 [000] 1.000020: {idle}\na-1 [000] 1.000070: {enter}\n"
         );
-        let table = read(&trace, Per::Vm).unwrap().remove(0);
+        let table = read(&trace, TableScope::Vm).unwrap().remove(0);
         let sum = |part: fn(&ktax_model::ExitParts) -> u64| -> u64 {
             let exits = table.rows.iter().filter(|row| !row.is_guest);
             exits.map(|row| part(row.parts.as_ref().unwrap())).sum()
@@ -229,22 +231,22 @@ fn whatever_may_sleep_is_unknown_without_task_switches() {
 #[test]
 fn a_trace_of_powerpc_is_read() {
     let text = include_str!("../../../../tests/data/exits/powerpc-hv.txt");
-    let table = read(text, Per::Vm).unwrap().remove(0);
+    let table = read(text, TableScope::Vm).unwrap().remove(0);
     assert_eq!(table.source, "kvm_guest_enter and kvm_guest_exit, from a trace");
     let times = |reason| table.row(reason).unwrap().sum_ns;
     assert_eq!((times("HCALL"), times("TIMEINGUEST")), (Some(20_000), Some(100_000)));
 }
 
-/// LoongArch says in an event of its own that an exit for a privileged instruction was IDLE.
+/// On LoongArch a separate event tells that an exit for a privileged instruction was IDLE.
 #[test]
-fn an_exit_that_is_said_more_precisely_has_the_precise_reason() {
+fn a_later_event_replaces_the_reason_of_an_exit() {
     let trace = "
         a-1 [000] 1.000000: kvm_enter: PC: 0x1
         a-1 [000] 1.000010: kvm_exit: [0x16]PC: 0x1
         a-1 [000] 1.000011: kvm_exit_gspr: Inst word: 0x06488000
         a-1 [000] 1.000012: kvm_exit_idle: [IDLE]PC: 0x1
         a-1 [000] 1.000050: kvm_reenter: PC: 0x2";
-    let table = read(trace, Per::Vm).unwrap().remove(0);
+    let table = read(trace, TableScope::Vm).unwrap().remove(0);
     assert_eq!(table.row("IDLE").unwrap().sum_ns, Some(40_000));
     assert_eq!(table.row("0x16"), None);
 }
@@ -252,7 +254,7 @@ fn an_exit_that_is_said_more_precisely_has_the_precise_reason() {
 #[test]
 fn exits_without_entries_are_counted_and_have_no_times() {
     let text = include_str!("../../../../tests/data/exits/without-entries.txt");
-    let table = read(text, Per::Vm).unwrap().remove(0);
+    let table = read(text, TableScope::Vm).unwrap().remove(0);
     let rows: Vec<_> =
         table.rows.iter().map(|row| (&*row.reason, row.count, row.sum_ns, row.most_ns)).collect();
     assert_eq!(rows, [("HLT", 1, None, None), ("MSR_WRITE", 1, None, None)]);
@@ -265,9 +267,9 @@ fn exits_without_entries_are_counted_and_have_no_times() {
     );
 }
 
-/// One vCPU has entries; the other has one for each third exit, so that its times are nobody's.
+/// One vCPU has all entries; the other has too few of them for times.
 #[test]
-fn only_the_threads_with_entries_have_times() {
+fn only_threads_with_entries_have_times() {
     let line =
         |tid: u32, us: u32, event: &str| format!("a-{tid} [000] 1.{us:06}: kvm:kvm_{event}\n");
     let mut trace = String::new();
@@ -277,7 +279,7 @@ fn only_the_threads_with_entries_have_times() {
         trace += &line(2, turn * 10 + 5, "exit: reason HLT rip 0x1");
     }
     trace += &line(2, 50, "entry: vcpu 1, rip 0x1");
-    let tables = read(&trace, Per::Both).unwrap();
+    let tables = read(&trace, TableScope::Both).unwrap();
     let timed: Vec<bool> = tables.iter().map(ExitTable::is_timed).collect();
     assert_eq!(timed, [false, true, false]);
     let counts = |table: &ExitTable, reason: &str| table.row(reason).map(|row| row.count);
@@ -285,27 +287,27 @@ fn only_the_threads_with_entries_have_times() {
     assert_eq!(tables[1].row("npf").unwrap().sum_ns, Some(18_000));
     let next = "add `-e kvm:kvm_entry` to `perf record -a`";
     assert_eq!(tables[2].missing[0].next_step, next);
-    // Returns of KVM_RUN without its calls are the same.
+    // Returns of KVM_RUN without calls have no times either.
     let returns = line(1, 1, "userspace_exit: reason KVM_EXIT_IO (2)").repeat(3);
-    let table = read(&returns, Per::Vm).unwrap().remove(0);
+    let table = read(&returns, TableScope::Vm).unwrap().remove(0);
     assert_eq!((table.is_timed(), table.exits()), (false, 3));
     let next = "add `-e syscalls:sys_enter_ioctl` to `perf record -a`";
     assert_eq!(table.missing[0].next_step, next);
-    // Book E has no event for an entry.
+    // Book E has no event for entries.
     let booke = "a-1 [000] 1.5: kvm_exit: exit=DEC | pc=0x1 | msr=0x1\n".repeat(2);
-    let table = read(&booke, Per::Vm).unwrap().remove(0);
+    let table = read(&booke, TableScope::Vm).unwrap().remove(0);
     assert_eq!(table.row("DEC").unwrap().count, 2);
     assert!(table.missing[0].next_step.contains("--via timing"), "{:?}", table.missing);
 }
 
 #[test]
-fn a_reason_is_a_name_and_no_numbers_behind_it() {
+fn a_reason_is_a_name_without_the_numbers_after_it() {
     let text = include_str!("../../../../tests/data/exits/reason-without-rip.txt");
-    let table = read(text, Per::Vm).unwrap().remove(0);
+    let table = read(text, TableScope::Vm).unwrap().remove(0);
     let count = |reason| table.row(reason).unwrap().count;
     assert_eq!((count("DR_ACCESS"), count("VMREAD"), table.exits()), (2, 1, 3));
     let text = include_str!("../../../../tests/data/exits/failed-to-parse.txt");
-    let table = read(text, Per::Vm).unwrap().remove(0);
+    let table = read(text, TableScope::Vm).unwrap().remove(0);
     let row = table.row("APIC_ACCESS").unwrap();
     assert_eq!((row.count, row.sum_ns, table.exits()), (2, Some(20_000), 2));
     let trace = "
@@ -313,7 +315,7 @@ fn a_reason_is_a_name_and_no_numbers_behind_it() {
         a-1 [000] 1.000010: kvm_exit: [FAILED TO PARSE] guest_rip=0x1
         a-1 [000] 1.000013: kvm_entry: vcpu 0
         a-1 [000] 1.000020: kvm_exit: [FAILED TO PARSE] guest_rip=0x2";
-    let table = read(trace, Per::Vm).unwrap().remove(0);
+    let table = read(trace, TableScope::Vm).unwrap().remove(0);
     assert_eq!(table.row(UNREADABLE).unwrap().count, 1);
     let is_about_reasons =
         |warning: &Warning| warning.fact.starts_with("1 exits have a text without a reason");
@@ -325,7 +327,7 @@ proptest! {
     fn any_text_is_tables_or_an_error(
         text in "(a-1 \\[0\\] |[0-9]\\.[0-9]: |kvm_exit: |kvm_entry: |rip |\n|\\PC){0,60}",
     ) {
-        let _ = read(&text, Per::Both);
+        let _ = read(&text, TableScope::Both);
     }
 
     #[test]
@@ -342,7 +344,7 @@ proptest! {
             format!("a-1 [0] 1.{index:06}: {event}: {text}\n")
         };
         let trace: String = exits.iter().enumerate().map(line).collect();
-        for table in read(&trace, Per::Vm).unwrap_or_default() {
+        for table in read(&trace, TableScope::Vm).unwrap_or_default() {
             prop_assert!(table.rows.iter().all(|row| !row.reason.is_empty()));
             let Some(account) = &table.account else { continue };
             prop_assert_eq!(table.sum_ns() + account.open_ns(), account.wall_ns);
@@ -355,11 +357,11 @@ fn lines_of_each_program_are_read() {
     let perf = "  CPU 0/KVM 6965/6971 [001] 38470.760158562: kvm:kvm_exit: reason npf rip 0x1";
     let read = parse_line(perf).unwrap();
     assert_eq!((read.comm, read.tid, read.ns), ("CPU 0/KVM", 6971, 38_470_760_158_562));
-    assert_eq!((read.event, read.is_fine, read.is_perf), ("kvm_exit", true, true));
+    assert_eq!((read.event, read.has_nanoseconds, read.is_perf), ("kvm_exit", true, true));
     let ftrace = "       CPU 1/KVM-77      [003] d..1.    12.000345: kvm_entry: vcpu 1, rip 0x2";
     let read = parse_line(ftrace).unwrap();
     assert_eq!((read.comm, read.tid, read.ns), ("CPU 1/KVM", 77, 12_000_345_000));
-    assert_eq!((read.event, read.is_fine, read.is_perf), ("kvm_entry", false, false));
+    assert_eq!((read.event, read.has_nanoseconds, read.is_perf), ("kvm_entry", false, false));
     let tgid = "   qemu-x-99   (   88) [000] 1.5: sched_wakeup: comm=a pid=3 prio=120";
     assert_eq!(parse_line(tgid).unwrap().comm, "qemu-x");
     assert_eq!(parse_line("kvm\u{fffd}7 [000] 1.5: kvm_entry: vcpu 0").unwrap().tid, 7);
@@ -370,7 +372,7 @@ fn lines_of_each_program_are_read() {
 }
 
 #[test]
-fn the_reason_is_the_name_behind_the_word_reason() {
+fn the_reason_is_the_name_after_the_word_reason() {
     for (text, reason) in [
         ("vcpu 0 reason PF excp rip 0xffff info1 0x0", "PF excp"),
         ("reason EXIT_HLT rip 0xffff info 0 0", "EXIT_HLT"),
@@ -412,13 +414,13 @@ fn reasons_of_each_architecture_are_found() {
     ] {
         assert_eq!(exit_reason(text), reason, "{text}");
     }
-    assert_eq!(return_reason("reason restart (-4)"), "signal");
-    assert_eq!(return_reason("reason error (4)"), "signal");
+    assert_eq!(return_reason("reason restart (4)"), "signal");
+    assert_eq!(return_reason("reason error (14)"), "error 14");
     assert_eq!(return_reason("reason KVM_EXIT_IO (2)"), "KVM_EXIT_IO");
 }
 
 #[test]
-fn a_record_that_nobody_printed_is_decoded() {
+fn a_record_of_plain_numbers_is_decoded() {
     for (fields, reason) in [
         ("exit_reason=44 guest_rip=0xc01185ed isa=1 info1=4272 info2=0", "APIC_ACCESS"),
         ("exit_reason=0x30 guest_rip=0x1 isa=1", "EPT_VIOLATION"),
@@ -438,6 +440,7 @@ fn a_record_that_nobody_printed_is_decoded() {
     }
     assert_eq!(return_reason("[FAILED TO PARSE] reason=6 errno=0"), "KVM_EXIT_MMIO");
     assert_eq!(return_reason("[FAILED TO PARSE] reason=10 errno=-4"), "signal");
+    assert_eq!(return_reason("[FAILED TO PARSE] reason=0 errno=-14"), "error 14");
 }
 
 #[test]
@@ -453,7 +456,11 @@ fn an_exit_tells_the_architecture() {
         ("kvm_guest_exit", "", "PowerPC book3s HV"),
         ("kvm_s390_sie_exit", "", "s390"),
     ] {
-        assert_eq!(architecture(event, text).map(|one| one.name), Some(name), "{text}");
+        assert_eq!(
+            architecture(event, text).map(|architecture| architecture.name),
+            Some(name),
+            "{text}"
+        );
     }
     assert_eq!(architecture("kvm_exit", "HYPCALL"), None);
 }

@@ -1,5 +1,5 @@
-//! Exits added up in the kernel: no event is stored or copied. Below are eBPF's system call and its
-//! maps.
+//! Recorder that adds up exits in the kernel, with eBPF: no event is stored or copied. The second
+//! half of this file wraps the bpf system call, its maps and its programs.
 
 use std::any::Any;
 use std::ffi::{CStr, CString};
@@ -10,142 +10,142 @@ use perf_event::Builder;
 use perf_event::events::Tracepoint;
 
 use super::program::{self, Maps};
-use super::tracepoints::{Hook, HookPoint, Points};
-use super::{Source, cannot_watch, no_ebpf, now_ns};
-use crate::recording::{Reason, Recording, Thread, Times};
+use super::tracepoints::{Hook, HookPoint, Tracepoints};
+use super::{EventSource, cannot_watch, no_ebpf, now_ns};
+use crate::recording::{Reason, ReasonTimes, Recording, Thread};
 use ktax_model::{RecorderCost, Result};
 use ktax_stats::tables::BUCKETS;
 
-/// Number of timed exits after which the cost of one is known.
-const ENOUGH_EXITS: u64 = 1000;
+/// Number of timed exits that give the average cost of an exit.
+const TIMED_EXITS: u64 = 1000;
 
-/// Programs on tracepoints, and their maps.
-pub struct InKernel {
+/// eBPF programs on tracepoints, and their maps.
+pub struct BpfRecorder {
     threads: Map,
     rows: Map,
-    taken: Map,
+    /// Claimed slots of the two maps above.
+    claims: Map,
     state: Map,
-    /// Time after which events no longer count.
-    until: Option<u64>,
+    /// End of the recording, ns.
+    end_ns: Option<u64>,
     programs: Vec<(Program, Hook)>,
-    /// Held for as long as the programs run.
-    attached: Vec<Box<dyn Any>>,
-    /// True if the kernel times programs at all.
+    /// Descriptors that keep the programs attached.
+    attachments: Vec<Box<dyn Any>>,
+    /// True if the kernel can time programs.
     is_timed: bool,
-    /// Held for as long as the kernel times programs.
+    /// Descriptor that keeps the kernel timing programs.
     timing: Option<OwnedFd>,
 }
 
-impl InKernel {
-    pub fn attach(points: &Points, process: u32) -> Result<InKernel> {
-        // Before 5.11 maps count as locked memory. If the limit cannot be raised, making them
-        // fails.
-        let none = rustix::process::Rlimit { current: None, maximum: None };
-        let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
-        let map = |kind, key, value, room| Map::new(kind, key, value, room).map_err(no_ebpf);
+impl BpfRecorder {
+    pub fn attach(points: &Tracepoints, process: u32) -> Result<BpfRecorder> {
+        // Before Linux 5.11 maps count as locked memory. If raising the limit fails, making the
+        // maps reports the error.
+        let unlimited = rustix::process::Rlimit { current: None, maximum: None };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, unlimited);
+        let map =
+            |kind, key, value, capacity| Map::new(kind, key, value, capacity).map_err(no_ebpf);
         let threads = map(MapKind::Array, 4, thread::BYTES, Maps::THREADS)?;
         let rows = map(MapKind::Array, 4, row::BYTES, Maps::ROWS)?;
-        let taken = map(MapKind::Hash, 8, 8, Maps::THREADS + Maps::ROWS)?;
+        let claims = map(MapKind::Hash, 8, 8, Maps::THREADS + Maps::ROWS)?;
         let state = map(MapKind::Array, 4, 8, 2)?;
-        let maps = Maps::new([&threads, &rows, &taken, &state].map(|map| map.fd.as_raw_fd()));
-        let timing = count_run_times().ok();
-        let mut this = InKernel {
+        let maps = Maps::new([&threads, &rows, &claims, &state].map(|map| map.fd.as_raw_fd()));
+        let timing = enable_run_times().ok();
+        let mut this = BpfRecorder {
             threads,
             rows,
-            taken,
+            claims,
             state,
-            until: None,
+            end_ns: None,
             programs: vec![],
-            attached: vec![],
+            attachments: vec![],
             is_timed: timing.is_some(),
             timing,
         };
         for point in &points.points {
             let code = program::assemble(point.hook, process, maps);
-            let (program, attached) = attach(point, &code)?;
-            this.attached.push(attached);
+            let (program, attachment) = attach(point, &code)?;
+            this.attachments.push(attachment);
             this.programs.push((program, point.hook));
         }
-        this.switch(true).map_err(no_ebpf)?;
+        this.set_counting(true).map_err(no_ebpf)?;
         Ok(this)
     }
 
     fn read(&self) -> io::Result<Recording> {
-        let mut recording = Recording { until: self.until, ..Recording::default() };
-        for key in self.taken.keys()? {
-            let (number, kind) = key.split_at(4);
-            if kind == Maps::KIND_OF_THREADS.to_ne_bytes() {
-                let words = self.threads.value(number)?;
+        let mut recording = Recording { end_ns: self.end_ns, ..Recording::default() };
+        for key in self.claims.keys()? {
+            let (slot, kind) = key.split_at(4);
+            if kind == Maps::THREADS_KIND.to_ne_bytes() {
+                let words = self.threads.value(slot)?;
                 recording.threads.extend(words.map(|words| Thread::from_words(&words)));
             } else {
-                let Some(words) = self.rows.value(number)? else { continue };
-                let (row, times) = Times::from_words(&words);
+                let Some(words) = self.rows.value(slot)? else { continue };
+                let (row, times) = ReasonTimes::from_words(&words);
                 recording.rows.entry(row).or_default().merge(&times);
             }
         }
         let lost = self.state.value(&Maps::LOST.to_ne_bytes())?.unwrap_or_default();
-        recording.lost = lost.try_into().map_or(0, u64::from_ne_bytes);
-        let run = |(program, hook): &(Program, Hook)| Ok((*hook, program.run_time()?));
-        let runs = self.programs.iter().map(run).collect::<io::Result<Vec<_>>>()?;
+        recording.lost_events = lost.try_into().map_or(0, u64::from_ne_bytes);
+        let run_time = |(program, hook): &(Program, Hook)| Ok((*hook, program.run_time()?));
+        let runs = self.programs.iter().map(run_time).collect::<io::Result<Vec<_>>>()?;
         let cost = average_cost(&runs, &mut recording);
         recording.cost = self.is_timed.then_some(cost);
         Ok(recording)
     }
 
-    /// Sets if events count from now on.
-    fn switch(&self, is_on: bool) -> io::Result<()> {
-        self.state.set(&Maps::IS_ON.to_ne_bytes(), &mut u64::from(is_on).to_ne_bytes())
+    /// Makes the programs count events, or ignore them.
+    fn set_counting(&self, is_counting: bool) -> io::Result<()> {
+        self.state.set(&Maps::IS_COUNTING.to_ne_bytes(), &mut u64::from(is_counting).to_ne_bytes())
     }
 
-    /// Ends the timing of programs after [`ENOUGH_EXITS`]. Timing them makes them dearer by a
-    /// fifth. So the cost is an average: what came later was not timed, and a VM that goes idle has
-    /// other rates.
-    fn time_no_longer_than_needed(&mut self) -> io::Result<()> {
+    /// Stops timing the programs after [`TIMED_EXITS`], because timing adds a fifth to their cost.
+    /// The reported cost is therefore the average of the first exits only.
+    fn stop_timing_when_known(&mut self) -> io::Result<()> {
         if self.timing.is_none() {
             return Ok(());
         }
-        let mut left = 0;
-        for (program, _) in self.programs.iter().filter(|(_, hook)| hook.leaves()) {
-            left += program.run_time()?.runs;
+        let mut exits = 0;
+        for (program, _) in self.programs.iter().filter(|(_, hook)| hook.is_guest_exit()) {
+            exits += program.run_time()?.runs;
         }
-        if left >= ENOUGH_EXITS {
+        if exits >= TIMED_EXITS {
             self.timing = None;
         }
         Ok(())
     }
 }
 
-/// Returns the average cost of the programs; adds the events to the Recording at which they could
-/// not run because another one ran on that CPU: a wakeup comes in an interrupt, also in one that
-/// interrupts a program.
+/// Returns the average cost of the programs, and adds the events that they missed to the Recording:
+/// a program cannot run while another one runs on its CPU, as in an interrupt that wakes a thread.
 fn average_cost(runs: &[(Hook, RunTime)], recording: &mut Recording) -> RecorderCost {
-    let (mut at_exits, mut at_switches) = (RunTime::default(), RunTime::default());
+    let (mut exit_runs, mut switch_runs) = (RunTime::default(), RunTime::default());
     for (hook, run) in runs {
-        let (sum, missed) = match hook.is_scheduling() {
-            true => (&mut at_switches, &mut recording.missed_switches),
-            false => (&mut at_exits, &mut recording.lost),
+        let (sum, missed) = match hook.is_scheduler_event() {
+            true => (&mut switch_runs, &mut recording.missed_switches),
+            false => (&mut exit_runs, &mut recording.lost_events),
         };
         sum.ns += run.ns;
-        // An exit has an entry after it, which belongs to it.
-        sum.runs += if hook.is_scheduling() || hook.leaves() { run.runs } else { 0 };
+        // The entry after an exit adds to the cost of that exit, but is no exit of its own.
+        sum.runs += if hook.is_scheduler_event() || hook.is_guest_exit() { run.runs } else { 0 };
         *missed += run.missed;
     }
     let average = |sum: RunTime| sum.ns.checked_div(sum.runs).unwrap_or(0);
-    RecorderCost { exit_ns: average(at_exits), switch_ns: average(at_switches) }
+    RecorderCost { exit_ns: average(exit_runs), switch_ns: average(switch_runs) }
 }
 
-/// Attaches a program, to the tracepoint itself where its record is not needed: making a record
-/// costs more than the program.
+/// Attaches a program to a tracepoint. A program that needs no record becomes a raw tracepoint:
+/// there the kernel makes no record, which would cost more than the program itself.
 fn attach(point: &HookPoint, code: &[u8]) -> Result<(Program, Box<dyn Any>)> {
-    if !point.hook.reads_record() {
-        // Kernels before 4.17 know none.
+    if !point.hook.needs_record() {
+        // Kernels before 4.17 have no raw tracepoints.
         if let Ok(attached) = attach_raw(point, code) {
             return Ok(attached);
         }
     }
     let program = Program::load(ProgramKind::Tracepoint, code).map_err(no_ebpf)?;
     let failed = |error| cannot_watch(&point.event, error);
-    // The program runs on every CPU, whichever the event is on.
+    // The kernel runs the program on every CPU, although the event is opened on one.
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     let mut event = builder.any_pid().one_cpu(0).build().map_err(failed)?;
     event.set_bpf(program.0.as_raw_fd()).map_err(failed)?;
@@ -156,17 +156,17 @@ fn attach_raw(point: &HookPoint, code: &[u8]) -> io::Result<(Program, Box<dyn An
     let name = point.event.rsplit('/').next().unwrap_or_default();
     let name = CString::new(name)?;
     let program = Program::load(ProgramKind::RawTracepoint, code)?;
-    let attached = program.attach_raw(&name)?;
-    Ok((program, Box::new(attached)))
+    let attachment = program.attach_raw(&name)?;
+    Ok((program, Box::new(attachment)))
 }
 
-impl Source for InKernel {
+impl EventSource for BpfRecorder {
     fn name(&self) -> &'static str {
         "eBPF"
     }
 
     fn poll(&mut self) -> Result<()> {
-        self.time_no_longer_than_needed().map_err(no_ebpf)
+        self.stop_timing_when_known().map_err(no_ebpf)
     }
 
     fn recording(&self) -> Result<Recording> {
@@ -174,14 +174,14 @@ impl Source for InKernel {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.switch(false).map_err(no_ebpf)?;
-        self.until = Some(now_ns());
-        self.attached.clear();
+        self.set_counting(false).map_err(no_ebpf)?;
+        self.end_ns = Some(now_ns());
+        self.attachments.clear();
         Ok(())
     }
 }
 
-// The system call, its maps and its programs.
+// The bpf system call, its maps and its programs (include/uapi/linux/bpf.h).
 
 const MAP_CREATE: u32 = 0;
 const MAP_LOOKUP_ELEM: u32 = 1;
@@ -202,9 +202,9 @@ enum MapKind {
 
 #[derive(Debug, Clone, Copy)]
 enum ProgramKind {
-    /// A tracepoint as a perf event: the program gets the record.
+    /// Runs at a perf event of a tracepoint, and gets its record.
     Tracepoint = 5,
-    /// A tracepoint itself: no record is made.
+    /// Runs at a tracepoint for which the kernel makes no record.
     RawTracepoint = 17,
 }
 
@@ -222,7 +222,7 @@ struct Program(OwnedFd);
 struct RunTime {
     ns: u64,
     runs: u64,
-    /// Number of events at which it could not run, because another program ran on that CPU.
+    /// Number of events that the program missed because another program ran on that CPU.
     missed: u64,
 }
 
@@ -261,11 +261,12 @@ struct Info {
     info: u64,
 }
 
-/// Head of `struct bpf_prog_info`, as far as it is read.
+/// Number of 8-byte words of `struct bpf_prog_info` up to the last that ktax reads.
 const INFO_WORDS: usize = 27;
-const RUN_TIME_NS: usize = 24;
+/// Index of the words `run_time_ns`, `run_cnt` and `recursion_misses`.
+const RUN_TIME_WORD: usize = 24;
 
-/// Issues one command. The address of everything that `attr` points to must be valid.
+/// Issues a bpf command. All addresses in `attr` must be valid during the call.
 fn bpf<T>(command: u32, attr: &mut T) -> io::Result<i32> {
     // SAFETY: attr is a whole structure of the command's layout, the kernel takes what is beyond
     // its size as zero, and reads and writes at most size_of::<T>() bytes of it; what it points to
@@ -274,28 +275,29 @@ fn bpf<T>(command: u32, attr: &mut T) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
-fn owned(fd: i32) -> OwnedFd {
+/// Takes ownership of a descriptor that a bpf command returned.
+fn own_fd(fd: i32) -> OwnedFd {
     // SAFETY: the kernel has just made this descriptor, with close-on-exec, and nobody else has it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-fn number(fd: &OwnedFd) -> u32 {
+fn fd_number(fd: &OwnedFd) -> u32 {
     fd.as_raw_fd() as u32
 }
 
 impl Map {
-    fn new(kind: MapKind, key_bytes: usize, value_bytes: usize, room: u32) -> io::Result<Map> {
-        let mut attr = [kind as u32, key_bytes as u32, value_bytes as u32, room];
-        Ok(Map { fd: owned(bpf(MAP_CREATE, &mut attr)?), key_bytes, value_bytes })
+    fn new(kind: MapKind, key_bytes: usize, value_bytes: usize, capacity: u32) -> io::Result<Map> {
+        let mut attr = [kind as u32, key_bytes as u32, value_bytes as u32, capacity];
+        Ok(Map { fd: own_fd(bpf(MAP_CREATE, &mut attr)?), key_bytes, value_bytes })
     }
 
     fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         loop {
-            let last = keys.last().map_or(0, |key| key.as_ptr() as u64);
-            let mut next = vec![0u8; self.key_bytes];
-            match found(self.element(MAP_GET_NEXT_KEY, last, &mut next))? {
-                Some(()) => keys.push(next),
+            let last_key = keys.last().map_or(0, |key| key.as_ptr() as u64);
+            let mut next_key = vec![0u8; self.key_bytes];
+            match none_if_missing(self.element(MAP_GET_NEXT_KEY, last_key, &mut next_key))? {
+                Some(()) => keys.push(next_key),
                 None => return Ok(keys),
             }
         }
@@ -304,10 +306,12 @@ impl Map {
     fn value(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         assert_eq!(key.len(), self.key_bytes);
         let mut value = vec![0u8; self.value_bytes];
-        found(self.element(MAP_LOOKUP_ELEM, key.as_ptr() as u64, &mut value).map(|()| value))
+        none_if_missing(
+            self.element(MAP_LOOKUP_ELEM, key.as_ptr() as u64, &mut value).map(|()| value),
+        )
     }
 
-    /// Sets the value of a key, each of the right size.
+    /// Sets the value of a key. Both must have the map's sizes.
     fn set(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
         assert_eq!((key.len(), value.len()), (self.key_bytes, self.value_bytes));
         self.element(MAP_UPDATE_ELEM, key.as_ptr() as u64, value)
@@ -315,12 +319,13 @@ impl Map {
 
     fn element(&self, command: u32, key: u64, value: &mut [u8]) -> io::Result<()> {
         let value_or_next = value.as_mut_ptr() as u64;
-        let map = number(&self.fd);
+        let map = fd_number(&self.fd);
         bpf(command, &mut Element { map, padding: 0, key, value_or_next, flags: 0 }).map(drop)
     }
 }
 
-fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+/// Turns the error of a missing key into `None`.
+fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
@@ -328,7 +333,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl Program {
-    /// Loads a program. The error has the verifier's message.
+    /// Loads a program. An error has the verifier's last lines.
     fn load(kind: ProgramKind, code: &[u8]) -> io::Result<Program> {
         const LICENCE: &CStr = c"GPL";
         let attr = |log: &mut [u8]| ProgLoad {
@@ -341,7 +346,7 @@ impl Program {
             log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         };
         let error = match bpf(PROG_LOAD, &mut attr(&mut [])) {
-            Ok(fd) => return Ok(Program(owned(fd))),
+            Ok(fd) => return Ok(Program(own_fd(fd))),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
             Err(error) => error,
         };
@@ -349,43 +354,47 @@ impl Program {
         drop(bpf(PROG_LOAD, &mut attr(&mut log)));
         let messages = String::from_utf8_lossy(&log);
         let messages = messages.trim_end_matches('\0').trim_end();
-        let last: Vec<&str> = messages.lines().rev().take(8).collect();
-        let last: Vec<&str> = last.into_iter().rev().collect();
-        Err(io::Error::new(error.kind(), format!("{error}: {}", last.join(" | "))))
+        let mut last_lines: Vec<&str> = messages.lines().rev().take(8).collect();
+        last_lines.reverse();
+        Err(io::Error::new(error.kind(), format!("{error}: {}", last_lines.join(" | "))))
     }
 
-    /// Runs it at a tracepoint for as long as the descriptor is held.
+    /// Attaches the program to a tracepoint until the descriptor is closed.
     fn attach_raw(&self, tracepoint: &CStr) -> io::Result<OwnedFd> {
-        let (name, program) = (tracepoint.as_ptr() as u64, number(&self.0));
-        bpf(RAW_TRACEPOINT_OPEN, &mut RawTracepointOpen { name, program, padding: 0 }).map(owned)
+        let (name, program) = (tracepoint.as_ptr() as u64, fd_number(&self.0));
+        bpf(RAW_TRACEPOINT_OPEN, &mut RawTracepointOpen { name, program, padding: 0 }).map(own_fd)
     }
 
-    /// Returns the kernel's counts since [`count_run_times`].
+    /// Returns the program's run time and counts since [`enable_run_times`].
     fn run_time(&self) -> io::Result<RunTime> {
         let mut words = [0u64; INFO_WORDS];
         let bytes = size_of_val(&words) as u32;
         let info = words.as_mut_ptr() as u64;
-        bpf(OBJ_GET_INFO_BY_FD, &mut Info { fd: number(&self.0), bytes, info })?;
-        let [ns, runs, missed] = [0, 1, 2].map(|word| words[RUN_TIME_NS + word]);
+        bpf(OBJ_GET_INFO_BY_FD, &mut Info { fd: fd_number(&self.0), bytes, info })?;
+        let [ns, runs, missed] = [0, 1, 2].map(|word| words[RUN_TIME_WORD + word]);
         Ok(RunTime { ns, runs, missed })
     }
 }
 
-/// Makes the kernel time programs as long as the descriptor is held.
-fn count_run_times() -> io::Result<OwnedFd> {
-    bpf(ENABLE_STATS, &mut STATS_RUN_TIME.clone()).map(owned)
+/// Makes the kernel time programs until the descriptor is closed.
+fn enable_run_times() -> io::Result<OwnedFd> {
+    bpf(ENABLE_STATS, &mut STATS_RUN_TIME.clone()).map(own_fd)
 }
 
-/// Offsets in a thread's record, which is made of the kernel's words.
+/// Offsets in the map value of a thread. Each field is an 8-byte word, except the name.
 pub mod thread {
-    pub const SINCE: i16 = 0;
-    pub const EXIT_AT: i16 = 8;
-    pub const ENTRY_AT: i16 = 16;
+    /// Time of the thread's last event, ns.
+    pub const LAST: i16 = 0;
+    /// Start of an open exit, ns; 0 while the thread is in the guest.
+    pub const EXIT_NS: i16 = 8;
+    /// Start of an open stay in the guest, ns; 0 while the thread is outside.
+    pub const ENTRY_NS: i16 = 16;
     pub const REASON: i16 = 24;
     pub const DETAIL: i16 = 32;
     pub const STAGE: i16 = 40;
-    pub const SAVED: i16 = 48;
+    pub const STAGE_BEFORE_SWITCH: i16 = 48;
     pub const PARTS: i16 = 56;
+    /// Time of the thread's first entry or exit, ns.
     pub const FIRST: i16 = 88;
     pub const UNPAIRED: i16 = 96;
     /// The thread's id; 0 where the slot is free.
@@ -394,12 +403,12 @@ pub mod thread {
     pub const BYTES: usize = 128;
 }
 
-/// Offsets in the record of one reason of one thread.
+/// Offsets in the map value of one thread and reason. Each field is an 8-byte word.
 pub mod row {
     pub const COUNT: i16 = 0;
     pub const SUM: i16 = 8;
-    pub const LEAST: i16 = 16;
-    pub const MOST: i16 = 24;
+    pub const MIN: i16 = 16;
+    pub const MAX: i16 = 24;
     pub const SQUARES_LOW: i16 = 32;
     pub const SQUARES_HIGH: i16 = 40;
     pub const PARTS: i16 = 48;
@@ -413,11 +422,11 @@ pub mod row {
 
 fn word(bytes: &[u8], offset: i16) -> u64 {
     let start = offset as usize;
-    u64::from_ne_bytes(bytes[start..start + 8].try_into().expect("it is eight bytes"))
+    u64::from_ne_bytes(bytes[start..start + 8].try_into().expect("a word has eight bytes"))
 }
 
 impl Thread {
-    /// Decodes the record of a thread, of [`thread::BYTES`]; returns the thread's id too.
+    /// Decodes the map value of a thread, of [`thread::BYTES`]; also returns the thread's id.
     pub fn from_words(bytes: &[u8]) -> (u32, Thread) {
         let name = &bytes[thread::COMM as usize..];
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -425,33 +434,33 @@ impl Thread {
             code: word(bytes, thread::REASON),
             detail: word(bytes, thread::DETAIL) as u32,
         };
-        let open = match (word(bytes, thread::EXIT_AT), word(bytes, thread::ENTRY_AT)) {
+        let open = match (word(bytes, thread::EXIT_NS), word(bytes, thread::ENTRY_NS)) {
             (0, 0) => None,
             (0, entry) => Some((Reason::GUEST, entry)),
             (exit, _) => Some((reason, exit)),
         };
-        let known = Thread {
+        let decoded = Thread {
             name: String::from_utf8_lossy(name).into_owned(),
-            first: word(bytes, thread::FIRST),
-            last: word(bytes, thread::SINCE),
+            first_ns: word(bytes, thread::FIRST),
+            last_ns: word(bytes, thread::LAST),
             open,
             unpaired: word(bytes, thread::UNPAIRED),
         };
-        (word(bytes, thread::TID) as u32, known)
+        (word(bytes, thread::TID) as u32, decoded)
     }
 }
 
-impl Times {
-    /// Decodes the record of a row, of [`row::BYTES`]; returns its thread id and reason too.
-    pub fn from_words(bytes: &[u8]) -> ((u32, Reason), Times) {
+impl ReasonTimes {
+    /// Decodes the map value of a row, of [`row::BYTES`]; also returns its thread id and reason.
+    pub fn from_words(bytes: &[u8]) -> ((u32, Reason), ReasonTimes) {
         let field = |offset: i16| word(bytes, offset);
         let low = u128::from(field(row::SQUARES_LOW));
         let reason = Reason { code: field(row::CODE), detail: field(row::DETAIL) as u32 };
-        let times = Times {
+        let times = ReasonTimes {
             count: field(row::COUNT),
             sum: field(row::SUM),
-            least: field(row::LEAST),
-            most: field(row::MOST),
+            least: field(row::MIN),
+            most: field(row::MAX),
             squares: u128::from(field(row::SQUARES_HIGH)) << 64 | low,
             parts: std::array::from_fn(|part| field(row::PARTS + 8 * part as i16)),
             buckets: (0..BUCKETS).map(|index| field(row::BUCKETS + 8 * index as i16)).collect(),
@@ -463,22 +472,25 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::tracepoints::Field;
+    use crate::live::tracepoints::RecordField;
 
     #[test]
-    fn what_a_program_missed_is_lost_and_of_the_scheduler_said_apart() {
-        let number = Field { offset: 8, size: 4 };
+    fn missed_events_are_lost_and_missed_switches_are_counted_separately() {
+        let number = RecordField { offset: 8, size: 4 };
         let run = |ns, runs, missed| RunTime { ns, runs, missed };
         let runs = [
-            (Hook::Enter { only: None }, run(100, 10, 1)),
+            (Hook::Enter { filter: None }, run(100, 10, 1)),
             (Hook::Exit { reason: number, detail: None }, run(200, 11, 2)),
-            (Hook::Switch { from: number, state: number, to: number }, run(70, 5, 4)),
-            (Hook::Wakeup { thread: number }, run(80, 6, 8)),
+            (
+                Hook::Switch { prev_pid: number, prev_state: number, next_pid: number },
+                run(70, 5, 4),
+            ),
+            (Hook::Wakeup { pid: number }, run(80, 6, 8)),
         ];
-        let mut recording = Recording { lost: 16, ..Recording::default() };
+        let mut recording = Recording { lost_events: 16, ..Recording::default() };
         let cost = average_cost(&runs, &mut recording);
         // 11 exits took 300 ns, and 11 events of the scheduler 150 ns.
         assert_eq!(cost, RecorderCost { exit_ns: 27, switch_ns: 13 });
-        assert_eq!((recording.lost, recording.missed_switches), (19, 12));
+        assert_eq!((recording.lost_events, recording.missed_switches), (19, 12));
     }
 }

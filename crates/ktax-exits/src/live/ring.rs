@@ -1,4 +1,5 @@
-//! Events through perf's ring buffers, added up here, for machines that refuse eBPF.
+//! Recorder for machines that refuse eBPF: perf's ring buffers copy each event to ktax, which adds
+//! them up.
 
 use std::fs;
 use std::path::Path;
@@ -8,97 +9,111 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
-use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook, HookPoint, Points};
-use super::{Source, cannot_watch, now_ns};
+use super::tracepoints::{FieldFilter, Hook, HookPoint, RecordField, SLEEPING_STATES, Tracepoints};
+use super::{EventSource, cannot_watch, now_ns};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
 use ktax_model::Result;
 
-/// Bytes of one ring, a power of two, and of all. At 200 bytes for an event and ten reads a second,
-/// the largest has room for 800 000 events a second.
-const RING_BYTES: std::ops::RangeInclusive<usize> = 1 << 19..=1 << 24;
-const ALL_RINGS_BYTES: usize = 1 << 29;
+/// Maximum size of one ring. At 200 bytes for an event and ten reads a second, such a ring has room
+/// for 800 000 events a second.
+const MAX_RING_BYTES: usize = 1 << 24;
+/// The kernel's smallest ring: one page.
+const MIN_RING_BYTES: usize = 1 << 12;
+/// Maximum size of all rings together, as long as none is at its minimum.
+const MAX_ALL_RINGS_BYTES: usize = 1 << 29;
 
-/// Rings, one for each tracepoint and CPU, and their events.
-pub struct Ring {
+/// Ring buffers, one for each tracepoint and CPU, with the sums of their events.
+pub struct PerfRings {
     process: u32,
     rings: Vec<(Sampler, Hook)>,
-    /// Start of the time, ns, in which all rings were on.
-    since: u64,
-    until: Option<u64>,
-    /// Events that may not be in order: another ring may have an older one.
+    /// Time, ns, from which all rings were enabled; older events are ignored.
+    start_ns: u64,
+    end_ns: Option<u64>,
+    /// Events that are not added up yet, because another ring may have an older event.
     waiting: Vec<Sample>,
-    /// Lost events that the rings have reported with a later one.
-    told_lost: u64,
+    /// Number of lost events in the rings' own reports.
+    reported_lost: u64,
     fold: Fold,
 }
 
+/// An event as a ring has it.
 struct Sample {
-    time: u64,
+    time_ns: u64,
     tid: u32,
     hook: Hook,
     record: Vec<u8>,
 }
 
-impl Ring {
-    pub fn attach(points: &Points, process: u32) -> Result<Ring> {
-        // One descriptor for each; 128 CPUs need more than the usual 1024.
+impl PerfRings {
+    pub fn attach(points: &Tracepoints, process: u32) -> Result<PerfRings> {
+        // Each ring has a file descriptor, and 128 CPUs need more than the usual limit of 1024.
         let limit = rustix::process::getrlimit(Resource::Nofile);
-        let most = Rlimit { current: limit.maximum, ..limit };
-        let _ = rustix::process::setrlimit(Resource::Nofile, most);
+        let maximum = Rlimit { current: limit.maximum, ..limit };
+        let _ = rustix::process::setrlimit(Resource::Nofile, maximum);
         let (mut rings, cpus) = (Vec::new(), online_cpus());
-        let share = ALL_RINGS_BYTES / (cpus.len() * points.points.len()).max(1);
-        let bytes = (1 << share.ilog2()).clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let bytes = ring_bytes(cpus.len() * points.points.len());
         for cpu in cpus {
             for point in &points.points {
                 let failed = |error| cannot_watch(&point.event, error);
-                rings.push((open(point, cpu, bytes).map_err(failed)?, point.hook));
+                rings.push((open_ring(point, cpu, bytes).map_err(failed)?, point.hook));
             }
         }
         for (ring, _) in &mut rings {
             ring.enable().map_err(|error| cannot_watch("perf events", error))?;
         }
-        let (since, fold) = (now_ns(), Fold::default());
-        Ok(Ring { process, rings, since, until: None, waiting: vec![], told_lost: 0, fold })
+        let (start_ns, fold) = (now_ns(), Fold::default());
+        let (end_ns, waiting, reported_lost) = (None, Vec::new(), 0);
+        Ok(PerfRings { process, rings, start_ns, end_ns, waiting, reported_lost, fold })
     }
 
-    /// Reads the rings, and adds up the events up to `until`, since no ring can have an older one.
-    fn drain(&mut self, until: u64) {
+    /// Reads the rings and adds up the events up to `complete_ns`, of which no ring can still get
+    /// one.
+    fn drain(&mut self, complete_ns: u64) {
         for (ring, hook) in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 match record.parse_record() {
                     Ok(Record::Sample(sample)) => {
-                        let (Some(time), Some(pid), Some(tid), Some(raw)) =
+                        let (Some(time_ns), Some(pid), Some(tid), Some(raw)) =
                             (sample.time(), sample.pid(), sample.tid(), sample.raw())
                         else {
                             continue;
                         };
-                        if time < self.since || self.until.is_some_and(|until| time > until) {
+                        let is_late = self.end_ns.is_some_and(|end_ns| time_ns > end_ns);
+                        if time_ns < self.start_ns || is_late {
                             continue;
                         }
-                        if hook.is_scheduling() || pid == self.process {
+                        if hook.is_scheduler_event() || pid == self.process {
                             let record = raw.to_vec();
-                            self.waiting.push(Sample { time, tid, hook: *hook, record });
+                            self.waiting.push(Sample { time_ns, tid, hook: *hook, record });
                         }
                     }
-                    Ok(Record::Lost(lost)) => self.told_lost += lost.lost,
+                    Ok(Record::Lost(lost)) => self.reported_lost += lost.lost,
                     _ => {}
                 }
             }
         }
-        self.fold.lost = self.told_lost;
-        self.waiting.sort_by_key(|sample| sample.time);
-        let ready = self.waiting.partition_point(|sample| sample.time <= until);
+        self.fold.lost_events = self.reported_lost;
+        self.waiting.sort_by_key(|sample| sample.time_ns);
+        let ready = self.waiting.partition_point(|sample| sample.time_ns <= complete_ns);
         for sample in self.waiting.drain(..ready) {
             for (tid, event) in decode(sample.hook, &sample.record, sample.tid) {
-                let is_known = self.fold.knows(tid) || sample.hook.is_scheduling();
-                let name = if is_known { String::new() } else { thread_name(self.process, tid) };
-                self.fold.add(tid, &name, sample.time, event);
+                // The fold needs a name only for a thread's first entry or exit.
+                let needs_name = !self.fold.has_thread(tid) && !sample.hook.is_scheduler_event();
+                let name = if needs_name { thread_name(self.process, tid) } else { String::new() };
+                self.fold.add(tid, &name, sample.time_ns, event);
             }
         }
     }
 }
 
-fn open(point: &HookPoint, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
+/// Returns the size of each ring if there are `rings`: a power of two.
+fn ring_bytes(rings: usize) -> usize {
+    let share = (MAX_ALL_RINGS_BYTES / rings.max(1)).max(1);
+    (1 << share.ilog2()).clamp(MIN_RING_BYTES, MAX_RING_BYTES)
+}
+
+/// Opens the ring of a tracepoint on one CPU.
+fn open_ring(point: &HookPoint, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);
@@ -123,77 +138,78 @@ fn online_cpus() -> Vec<usize> {
     entries.filter_map(name).filter_map(number).filter(is_online).collect()
 }
 
-impl Source for Ring {
+impl EventSource for PerfRings {
     fn name(&self) -> &'static str {
         "perf ring buffer"
     }
 
     fn poll(&mut self) -> Result<()> {
-        // Events stamped before now are in their rings, or about to be: hence the margin.
+        // An event gets its time shortly before it gets into its ring.
         const MARGIN_NS: u64 = 10_000_000;
-        let until = now_ns().saturating_sub(MARGIN_NS);
-        self.drain(until);
+        self.drain(now_ns().saturating_sub(MARGIN_NS));
         Ok(())
     }
 
     fn recording(&self) -> Result<Recording> {
-        Ok(Recording { until: self.until, ..self.fold.recording() })
+        Ok(Recording { end_ns: self.end_ns, ..self.fold.recording() })
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.until = Some(now_ns());
+        self.end_ns = Some(now_ns());
         for (ring, _) in &mut self.rings {
             ring.disable().map_err(|error| cannot_watch("perf events", error))?;
         }
         self.drain(u64::MAX);
-        // A ring reports lost events with a later event; the kernel's own count, of 6.0 and later,
-        // has the last too. Reading it while events count is an interrupt for their CPU.
-        let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
-        let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
-        self.fold.lost = self.told_lost.max(counted);
+        // A ring reports lost events only with a later event. Linux 6.0 and later also count them,
+        // including the last ones; reading this count interrupts the CPU of an enabled event.
+        let lost = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
+        let counted_lost: u64 = self.rings.iter_mut().filter_map(lost).sum();
+        self.fold.lost_events = self.reported_lost.max(counted_lost);
         Ok(())
     }
 }
 
-/// Returns the events of one record, which thread `tid` caused: a task switch is two. Empty for a
-/// record that is too short.
+/// Decodes a record that thread `tid` caused into events by thread id; a task switch gives two.
+/// Empty if the record is too short or its filter does not match.
 pub fn decode(hook: Hook, record: &[u8], tid: u32) -> Vec<(u32, VcpuEvent)> {
-    events(hook, record, tid).unwrap_or_default()
+    try_decode(hook, record, tid).unwrap_or_default()
 }
 
-fn events(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent)>> {
-    let number = |field| unsigned(field, record);
-    let passes = |only: FieldFilter| Some(number(only.field)? as u32 == only.value);
+fn try_decode(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent)>> {
+    let number = |field| read_field(field, record);
+    let is_match = |filter: FieldFilter| Some(number(filter.field)? as u32 == filter.value);
     Some(match hook {
-        Hook::Enter { only } => match only.map_or(Some(true), passes)? {
+        Hook::Enter { filter } => match filter.map_or(Some(true), is_match)? {
             true => vec![(tid, VcpuEvent::Enter)],
             false => vec![],
         },
         Hook::Exit { reason, detail } => {
             let detail = detail.map_or(Some(0), number)? as u32;
             let reason = Reason { code: number(reason)?, detail };
-            vec![(tid, VcpuEvent::Left(reason, Stage::Kernel))]
+            vec![(tid, VcpuEvent::Exit(reason, Stage::Kernel))]
         }
         Hook::Return { reason, errno } => {
             let errno = number(errno)? as u32 as i32;
             let code = if errno < 0 { i64::from(errno) as u64 } else { number(reason)? };
-            vec![(tid, VcpuEvent::Left(Reason { code, detail: 0 }, Stage::User))]
+            vec![(tid, VcpuEvent::Exit(Reason { code, detail: 0 }, Stage::User))]
         }
-        Hook::ToUser => vec![(tid, VcpuEvent::Moves(Stage::User))],
-        Hook::ToKernel { only } => match passes(only)? {
-            true => vec![(tid, VcpuEvent::Moves(Stage::Kernel))],
+        Hook::ToUser => vec![(tid, VcpuEvent::SetStage(Stage::User))],
+        Hook::ToKernel { filter } => match is_match(filter)? {
+            true => vec![(tid, VcpuEvent::SetStage(Stage::Kernel))],
             false => vec![],
         },
-        Hook::Switch { from, state, to } => {
-            let could_run = number(state)? & ASLEEP as u64 == 0;
-            let off = VcpuEvent::Off { could_run };
-            vec![(number(from)? as u32, off), (number(to)? as u32, VcpuEvent::On)]
+        Hook::Switch { prev_pid, prev_state, next_pid } => {
+            let is_runnable = number(prev_state)? & SLEEPING_STATES as u64 == 0;
+            let switch_out = VcpuEvent::SwitchOut { is_runnable };
+            let (prev_tid, next_tid) = (number(prev_pid)? as u32, number(next_pid)? as u32);
+            vec![(prev_tid, switch_out), (next_tid, VcpuEvent::SwitchIn)]
         }
-        Hook::Wakeup { thread } => vec![(number(thread)? as u32, VcpuEvent::Wakeup)],
+        Hook::Wakeup { pid } => vec![(number(pid)? as u32, VcpuEvent::Wakeup)],
     })
 }
 
-fn unsigned(field: Field, record: &[u8]) -> Option<u64> {
+/// Reads an read_field field; `None` if the record ends before the field does.
+fn read_field(field: RecordField, record: &[u8]) -> Option<u64> {
     let start = usize::from(field.offset);
     let bytes = record.get(start..start + usize::from(field.size))?;
     Some(match bytes {
@@ -202,4 +218,20 @@ fn unsigned(field: Field, record: &[u8]) -> Option<u64> {
         [a, b, c, d] => u64::from(u32::from_ne_bytes([*a, *b, *c, *d])),
         _ => u64::from_ne_bytes(bytes.try_into().ok()?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_rings_fit_into_their_limit() {
+        assert_eq!(ring_bytes(0), MAX_RING_BYTES);
+        assert_eq!(ring_bytes(6 * 4), MAX_RING_BYTES);
+        for rings in [33, 1024, 1025, 6 * 256, 6 * 8192] {
+            let bytes = ring_bytes(rings);
+            assert!(bytes.is_power_of_two() && bytes * rings <= MAX_ALL_RINGS_BYTES, "{rings}");
+        }
+        assert_eq!(ring_bytes(usize::MAX), MIN_RING_BYTES);
+    }
 }

@@ -1,4 +1,5 @@
-//! The programs in an interpreter, held against `recording.rs`: the same records, the same tables.
+//! Runs the eBPF programs in an interpreter and compares them with `recording.rs`: the same records
+//! must give the same recording.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,45 +11,46 @@ use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rbpf::EbpfVmRaw;
+use rustix::io::Errno;
 
 use super::kernel::row;
 use super::program::{Helper, Maps, assemble};
 use super::ring::decode;
-use super::tracepoints::{Field, FieldFilter, Hook};
-use super::{Process, by_name, lives, names_in, thread_end};
-use crate::Per;
-use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
+use super::tracepoints::{FieldFilter, Hook, RecordField};
+use super::{Process, command_line_names, find_vm_by_name, is_alive, open_error, thread_end_ns};
+use crate::TableScope;
+use crate::recording::{Fold, Reason, ReasonTimes, Recording, STAGES, Stage, Thread, VcpuEvent};
 use crate::table::{CountedExits, TableInput};
 use ktax_model::Error;
 
 const PROCESS: u32 = 77;
 
-const fn field(offset: u16, size: u8) -> Field {
-    Field { offset, size }
+const fn field(offset: u16, size: u8) -> RecordField {
+    RecordField { offset, size }
 }
 
 const RUN: FieldFilter = FieldFilter { field: field(24, 8), value: 0xae80 };
 
-/// Every hook, at the offsets of a real kernel.
+/// Every hook, with field offsets of a real kernel.
 const HOOKS: [Hook; 8] = [
-    Hook::Enter { only: None },
-    Hook::Enter { only: Some(RUN) },
+    Hook::Enter { filter: None },
+    Hook::Enter { filter: Some(RUN) },
     Hook::Exit { reason: field(8, 4), detail: Some(field(24, 4)) },
     Hook::Return { reason: field(8, 4), errno: field(12, 4) },
     Hook::ToUser,
-    Hook::ToKernel { only: RUN },
-    Hook::Switch { from: field(24, 4), state: field(32, 8), to: field(56, 4) },
-    Hook::Wakeup { thread: field(24, 4) },
+    Hook::ToKernel { filter: RUN },
+    Hook::Switch { prev_pid: field(24, 4), prev_state: field(32, 8), next_pid: field(56, 4) },
+    Hook::Wakeup { pid: field(24, 4) },
 ];
 
 /// Scheduler states of a thread that loses its CPU: running, asleep, idle, preempted.
 const STATES: [u64; 4] = [0, 1, 0x80, 0x100];
 
-/// A record with its time and thread.
+/// A record of a tracepoint, with its time and thread.
 #[derive(Debug, Clone)]
 struct Record {
     hook: usize,
-    /// Time since the record before, ns.
+    /// Time since the previous record, ns.
     after: u64,
     tid: u32,
     other: u32,
@@ -81,12 +83,15 @@ impl Record {
     }
 }
 
-/// Results of both for the same records.
-fn both(records: &[Record]) -> (Recording, Recording) {
-    both_with(Interpreter::new(PROCESS, maps(64, 16)), records)
+/// Returns the recordings of the eBPF programs and of [`Fold`] for the same records.
+fn record_both_ways(records: &[Record]) -> (Recording, Recording) {
+    record_both_ways_with(Interpreter::new(PROCESS, maps(64, 16)), records)
 }
 
-fn both_with(mut interpreter: Interpreter, records: &[Record]) -> (Recording, Recording) {
+fn record_both_ways_with(
+    mut interpreter: Interpreter,
+    records: &[Record],
+) -> (Recording, Recording) {
     let mut fold = Fold::default();
     let mut now = 1000u64;
     for record in records {
@@ -102,7 +107,7 @@ fn both_with(mut interpreter: Interpreter, records: &[Record]) -> (Recording, Re
 
 fn records() -> impl Strategy<Value = Vec<Record>> {
     let after = prop_oneof![0u64..10, 0u64..100_000, 0u64..1 << 40];
-    // All of them come to one place first.
+    // All thread ids have the same first slot.
     let thread = |number: u32| 1 + 4 * number;
     let record = (0..HOOKS.len(), after, 0u32..4, 0u32..6, 0u32..4, 0u32..8).prop_map(
         move |(hook, after, tid, other, reason, word)| {
@@ -116,18 +121,18 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
 proptest! {
     #[test]
     fn the_kernels_programs_and_rust_agree(records in records()) {
-        let (kernel, rust) = both(&records);
+        let (kernel, rust) = record_both_ways(&records);
         prop_assert_eq!(kernel, rust);
     }
 
     #[test]
     fn no_time_is_lost_or_counted_twice(records in records()) {
-        let (recording, _) = both(&records);
+        let (recording, _) = record_both_ways(&records);
         for (tid, thread) in &recording.threads {
             let rows = || recording.rows.iter().filter(|((owner, _), _)| owner == tid);
             let sum: u64 = rows().map(|(_, times)| times.sum).sum();
-            let began = thread.open.map_or(thread.first, |(_, began)| began);
-            prop_assert_eq!(sum, began - thread.first);
+            let end_ns = thread.open.map_or(thread.first_ns, |(_, start_ns)| start_ns);
+            prop_assert_eq!(sum, end_ns - thread.first_ns);
             for (_, times) in rows() {
                 prop_assert_eq!(times.parts.iter().sum::<u64>(), times.sum);
                 prop_assert_eq!(times.buckets.iter().sum::<u64>(), times.count);
@@ -137,55 +142,57 @@ proptest! {
 }
 
 #[test]
-fn a_program_that_forgets_to_write_something_is_noticed() {
+fn a_missing_write_of_a_program_is_noticed() {
     let mut runner = TestRunner::deterministic();
     let streams: Vec<Vec<Record>> =
         (0..60).map(|_| records().new_tree(&mut runner).unwrap().current()).collect();
-    // So small that there is no room for all.
+    // The map is too small for all rows.
     let maps = maps(8, 3);
-    let made = |interpreter, stream: &[Record]| both_with(interpreter, stream).0;
-    let whole: Vec<Recording> =
-        streams.iter().map(|stream| made(Interpreter::new(PROCESS, maps), stream)).collect();
-    assert!(whole.iter().any(|recording| recording.lost > 0));
+    let record = |interpreter, stream: &[Record]| record_both_ways_with(interpreter, stream).0;
+    let expected: Vec<Recording> =
+        streams.iter().map(|stream| record(Interpreter::new(PROCESS, maps), stream)).collect();
+    assert!(expected.iter().any(|recording| recording.lost_events > 0));
     for hook in HOOKS {
         for number in Interpreter::writes(PROCESS, maps, hook) {
-            let broken = |stream| made(Interpreter::broken(PROCESS, maps, hook, number), stream);
-            let is_noticed = streams.iter().zip(&whole).any(|(s, whole)| broken(s) != *whole);
+            let broken = |stream| record(Interpreter::broken(PROCESS, maps, hook, number), stream);
+            let is_noticed =
+                streams.iter().zip(&expected).any(|(s, expected)| broken(s) != *expected);
             assert!(is_noticed, "instruction {number} of {hook:?}");
         }
     }
 }
 
-/// include/linux/sched.h: TASK_RUNNING, and TASK_REPORT_MAX of one that was preempted, which
-/// tracefs prints as R and R+; S, D, T, t, X, Z, P and I.
+/// include/linux/sched.h: TASK_RUNNING, and TASK_REPORT_MAX for a preempted thread, which tracefs
+/// prints as R and R+. The other states are printed as S, D, T, t, X, Z, P and I.
 #[test]
-fn who_was_preempted_does_not_sleep() {
+fn a_preempted_thread_does_not_sleep() {
     let switch = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Switch { .. })).unwrap();
-    let could_run = |state: u64| {
+    let is_runnable = |state: u64| {
         let mut record = vec![0; 64];
         record[32..40].copy_from_slice(&state.to_ne_bytes());
         match decode(switch, &record, 1)[0].1 {
-            VcpuEvent::Off { could_run } => could_run,
+            VcpuEvent::SwitchOut { is_runnable } => is_runnable,
             other => panic!("{other:?}"),
         }
     };
-    assert!(could_run(0) && could_run(0x100));
-    assert!([1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80].iter().all(|state| !could_run(*state)));
+    assert!(is_runnable(0) && is_runnable(0x100));
+    assert!([1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80].iter().all(|state| !is_runnable(*state)));
 }
 
-/// Many reasons, which share slots: neither half of a reason alone tells them apart.
+/// Many reasons that share slots, and differ only in the detail or only in the code.
 #[test]
-fn reasons_that_come_to_one_place_are_not_merged() {
+fn reasons_in_colliding_slots_are_not_merged() {
     let exit = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Exit { .. })).unwrap();
-    for of_detail in [true, false] {
+    for differs_in_detail in [true, false] {
         let (mut interpreter, mut fold) =
             (Interpreter::new(PROCESS, maps(64, 64)), Fold::default());
         for number in 0..50u32 {
-            let (code, detail) = if of_detail { (7, number * 977) } else { (number * 977, 7) };
+            let (code, detail) =
+                if differs_in_detail { (7, number * 977) } else { (number * 977, 7) };
             let mut record = vec![0; 64];
             record[8..12].copy_from_slice(&code.to_ne_bytes());
             record[24..28].copy_from_slice(&detail.to_ne_bytes());
-            for (hook, now) in [(exit, 10), (Hook::Enter { only: None }, 15)] {
+            for (hook, now) in [(exit, 10), (Hook::Enter { filter: None }, 15)] {
                 let now = u64::from(number) * 100 + now;
                 interpreter.run(hook, record.clone(), 1, now);
                 for (tid, event) in decode(hook, &record, 1) {
@@ -200,40 +207,40 @@ fn reasons_that_come_to_one_place_are_not_merged() {
 }
 
 #[test]
-fn an_exit_is_split_into_where_its_time_went() {
+fn an_exits_time_is_split_by_stage() {
     let (mut fold, exit) = (Fold::default(), Reason { code: 0x78, detail: 2 });
     let events = [
         (100, VcpuEvent::Enter),
-        (150, VcpuEvent::Left(exit, Stage::Kernel)),
-        (160, VcpuEvent::Off { could_run: false }),
+        (150, VcpuEvent::Exit(exit, Stage::Kernel)),
+        (160, VcpuEvent::SwitchOut { is_runnable: false }),
         (200, VcpuEvent::Wakeup),
-        (205, VcpuEvent::On),
-        (215, VcpuEvent::Moves(Stage::User)),
-        (245, VcpuEvent::Off { could_run: false }),
-        (255, VcpuEvent::On),
-        (300, VcpuEvent::Off { could_run: true }),
-        (400, VcpuEvent::On),
-        (410, VcpuEvent::Moves(Stage::Kernel)),
+        (205, VcpuEvent::SwitchIn),
+        (215, VcpuEvent::SetStage(Stage::User)),
+        (245, VcpuEvent::SwitchOut { is_runnable: false }),
+        (255, VcpuEvent::SwitchIn),
+        (300, VcpuEvent::SwitchOut { is_runnable: true }),
+        (400, VcpuEvent::SwitchIn),
+        (410, VcpuEvent::SetStage(Stage::Kernel)),
         (420, VcpuEvent::Enter),
     ];
     events.into_iter().for_each(|(now, event)| fold.add(1, "vcpu", now, event));
     let recording = fold.recording();
     let times = &recording.rows[&(1, exit)];
-    // Kernel 10 + 10 + 10; the VMM 30 + 10 asleep + 45 + 10; halted 40; ready 5 + 100.
+    // Kernel 10 + 10 + 10; VMM 30 + 10 asleep + 45 + 10; halted 40; preempted 5 + 100.
     assert_eq!((times.count, times.sum, times.parts), (1, 270, [30, 95, 40, 105]));
     assert_eq!(recording.rows[&(1, Reason::GUEST)].sum, 50);
-    let recorded = TableInput {
+    let input = TableInput {
         recording: &recording,
-        of: "a test",
+        vm_name: "a test",
         source: "a test",
-        name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
-        began: None,
-        end: &|_, thread| thread.last,
+        reason_name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
+        start_ns: None,
+        end_ns: &|_, thread| thread.last_ns,
         counted: &CountedExits::default(),
         has_switches: true,
         may_sleep: &|_| false,
     };
-    let parts = recorded.tables(Per::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
+    let parts = input.tables(TableScope::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
     assert_eq!((parts.kernel_ns, parts.user_ns), (30, 95));
     assert_eq!((parts.halted_ns, parts.preempted_ns), (Some(40), Some(105)));
 }
@@ -243,15 +250,15 @@ const ROWS: i32 = 2;
 const TAKEN: i32 = 3;
 const STATE: i32 = 4;
 
-/// Fewer places than a kernel's, so that threads and rows come to the same ones.
+/// Makes maps with fewer slots than in production, so that threads and rows collide.
 pub fn maps(rows: u32, probes: i32) -> Maps {
     let mut maps = Maps::new([THREADS, ROWS, TAKEN, STATE]);
-    (maps.threads.room, maps.rows.room, maps.rows.probes) = (4, rows, probes);
+    (maps.threads.capacity, maps.rows.capacity, maps.rows.probes) = (4, rows, probes);
     maps
 }
 
-/// Words of all maps: their addresses must not change while a program may use them.
-const ROOM: usize = 128;
+/// Number of values of all maps. They are allocated at once, because programs keep their addresses.
+const VALUES: usize = 128;
 
 struct Kernel {
     now: u64,
@@ -280,7 +287,7 @@ fn bytes(address: u64, count: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(address as *const u8, count) }.to_vec()
 }
 
-/// All that is not the hash map is an array, of which every place is there.
+/// Looks up a value. All maps but the hash map are arrays, in which every key exists.
 fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     let key = bytes(key, key_bytes(map));
     with(|kernel| kernel.place(map, key).as_ptr() as u64)
@@ -302,7 +309,7 @@ impl Kernel {
     fn place(&mut self, map: u64, key: Vec<u8>) -> &[u8] {
         let next = self.places.len();
         let place = *self.places.entry((map, key)).or_insert(next);
-        assert!(place < ROOM);
+        assert!(place < VALUES);
         &self.values[place]
     }
 }
@@ -322,31 +329,31 @@ fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
     0
 }
 
-/// A kernel of its own for one test.
+/// Interpreter of the programs, with the kernel state of one test.
 pub struct Interpreter {
     process: u32,
     maps: Maps,
-    /// Does nothing: an instruction of the program of a hook, by its number.
+    /// Hook and number of the instruction that is skipped.
     broken: Option<(Hook, usize)>,
 }
 
 impl Interpreter {
     pub fn new(process: u32, maps: Maps) -> Interpreter {
-        let is_on = (STATE as u64, Maps::IS_ON.to_ne_bytes().to_vec());
+        let is_on = (STATE as u64, Maps::IS_COUNTING.to_ne_bytes().to_vec());
         let places = BTreeMap::from([(is_on, 0)]);
-        let mut values = vec![[0; row::BYTES]; ROOM];
+        let mut values = vec![[0; row::BYTES]; VALUES];
         values[0][..8].copy_from_slice(&1u64.to_ne_bytes());
         let kernel = Kernel { now: 0, pid_tgid: 0, places, values };
         KERNEL.with(|cell| *cell.borrow_mut() = Some(kernel));
         Interpreter { process, maps, broken: None }
     }
 
-    /// With one instruction that does nothing.
+    /// Makes an interpreter that skips one instruction.
     pub fn broken(process: u32, maps: Maps, hook: Hook, instruction: usize) -> Interpreter {
         Interpreter { broken: Some((hook, instruction)), ..Interpreter::new(process, maps) }
     }
 
-    /// The instructions that write what a program keeps in a map, by their numbers.
+    /// Returns the numbers of the instructions that write to a map value.
     pub fn writes(process: u32, maps: Maps, hook: Hook) -> Vec<usize> {
         let code = assemble(hook, process, maps);
         let is_write = |word: &[u8]| word[0] & 7 == 3 && matches!(word[1] & 15, 6 | 7);
@@ -354,7 +361,7 @@ impl Interpreter {
         numbered.filter(|(_, word)| is_write(word)).map(|(number, _)| number).collect()
     }
 
-    /// One event in a thread of the process.
+    /// Runs the program of a hook for one event of a thread of the process.
     pub fn run(&mut self, hook: Hook, mut record: Vec<u8>, tid: u32, now: u64) {
         let mut code = assemble(hook, self.process, self.maps);
         if let Some((_, number)) = self.broken.filter(|(broken, _)| *broken == hook) {
@@ -378,9 +385,9 @@ impl Interpreter {
         for (number, function) in helpers {
             vm.register_helper(number as u32, function).unwrap();
         }
-        // A broken program may jump outside of itself; its tables then differ.
-        let ended = vm.execute_program(&mut record);
-        assert!(self.broken.is_some() || ended.unwrap() == 1);
+        // A broken program may jump out of its code: then its recording differs.
+        let status = vm.execute_program(&mut record);
+        assert!(self.broken.is_some() || status.unwrap() == 1);
     }
 
     pub fn recording(&self) -> Recording {
@@ -388,7 +395,7 @@ impl Interpreter {
             let mut recording = Recording::default();
             let lost = kernel.places.get(&(STATE as u64, Maps::LOST.to_ne_bytes().to_vec()));
             let words = lost.map_or([0; 8], |place| kernel.values[*place][..8].try_into().unwrap());
-            recording.lost = u64::from_ne_bytes(words);
+            recording.lost_events = u64::from_ne_bytes(words);
             for (map, key) in kernel.places.keys() {
                 let value = |map: i32| {
                     let place = kernel.places[&(map as u64, key[..4].to_vec())];
@@ -396,10 +403,10 @@ impl Interpreter {
                 };
                 let kind = i32::from_ne_bytes(key[key.len() - 4..].try_into().unwrap());
                 if *map != TAKEN as u64 {
-                } else if kind == Maps::KIND_OF_THREADS {
+                } else if kind == Maps::THREADS_KIND {
                     recording.threads.extend([Thread::from_words(value(THREADS))]);
                 } else {
-                    recording.rows.extend([Times::from_words(value(ROWS))]);
+                    recording.rows.extend([ReasonTimes::from_words(value(ROWS))]);
                 }
             }
             recording
@@ -410,22 +417,22 @@ impl Interpreter {
 const VCPU: u32 = 1;
 const OTHER: u32 = 99;
 
-/// Where a vCPU's thread is.
+/// Code that a vCPU's thread executes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Whereabouts {
+enum Mode {
     Guest,
     Kernel,
     User,
 }
 
-fn hook(is_it: impl Fn(&Hook) -> bool) -> usize {
-    HOOKS.iter().position(is_it).unwrap()
+fn hook(is_match: impl Fn(&Hook) -> bool) -> usize {
+    HOOKS.iter().position(is_match).unwrap()
 }
 
-/// Makes records that are possible: a thread is on a CPU or off, and asleep until it is woken.
-fn possible(choices: &[(u32, u64)]) -> Vec<Record> {
-    let (mut place, mut is_off, mut sleeps, mut records) =
-        (Whereabouts::Kernel, false, false, vec![]);
+/// Makes records of a consistent history: a thread has a CPU or not, and sleeps until it is woken.
+fn consistent_records(choices: &[(u32, u64)]) -> Vec<Record> {
+    let (mut mode, mut is_off_cpu, mut is_asleep, mut records) =
+        (Mode::Kernel, false, false, vec![]);
     let switch = hook(|hook| matches!(hook, Hook::Switch { .. }));
     for (number, (choice, after)) in choices.iter().enumerate() {
         let record = |hook, tid, other, word| {
@@ -433,48 +440,48 @@ fn possible(choices: &[(u32, u64)]) -> Vec<Record> {
             Record { hook, after: *after, tid, other, reason, word }
         };
         let own = |hook| record(hook, VCPU, OTHER, 1);
-        records.push(match (is_off, place) {
-            (true, _) if sleeps => {
-                sleeps = false;
+        records.push(match (is_off_cpu, mode) {
+            (true, _) if is_asleep => {
+                is_asleep = false;
                 record(hook(|hook| matches!(hook, Hook::Wakeup { .. })), OTHER, VCPU, 0)
             }
             (true, _) => {
-                is_off = false;
+                is_off_cpu = false;
                 record(switch, OTHER, VCPU, 0)
             }
             (false, _) if choice % 3 == 0 => {
-                is_off = true;
-                sleeps = choice % 2 == 0 && place != Whereabouts::Guest;
-                record(switch, VCPU, OTHER, u32::from(sleeps))
+                is_off_cpu = true;
+                is_asleep = choice % 2 == 0 && mode != Mode::Guest;
+                record(switch, VCPU, OTHER, u32::from(is_asleep))
             }
-            (false, Whereabouts::Guest) => {
-                place = Whereabouts::Kernel;
+            (false, Mode::Guest) => {
+                mode = Mode::Kernel;
                 own(hook(|hook| matches!(hook, Hook::Exit { .. })))
             }
-            (false, Whereabouts::User) => {
-                place = Whereabouts::Kernel;
+            (false, Mode::User) => {
+                mode = Mode::Kernel;
                 own(hook(|hook| matches!(hook, Hook::ToKernel { .. })))
             }
-            (false, Whereabouts::Kernel) if choice % 2 == 0 => {
-                place = Whereabouts::User;
+            (false, Mode::Kernel) if choice % 2 == 0 => {
+                mode = Mode::User;
                 own(hook(|hook| matches!(hook, Hook::ToUser)))
             }
-            (false, Whereabouts::Kernel) => {
-                place = Whereabouts::Guest;
-                own(hook(|hook| matches!(hook, Hook::Enter { only: None })))
+            (false, Mode::Kernel) => {
+                mode = Mode::Guest;
+                own(hook(|hook| matches!(hook, Hook::Enter { filter: None })))
             }
         });
     }
     records
 }
 
-/// How much time is in other parts in the one than in the other; nothing else may differ.
-fn moved(one: &Recording, other: &Recording) -> u64 {
+/// Returns the time that is in another stage in `other` than in `one`; nothing else may differ.
+fn moved_ns(one: &Recording, other: &Recording) -> u64 {
     assert!(one.rows.keys().eq(other.rows.keys()));
     let mut moved = [0; STAGES];
-    for (mine, its) in one.rows.values().zip(other.rows.values()) {
-        assert_eq!((mine.count, mine.sum), (its.count, its.sum));
-        let parts = mine.parts.iter().zip(its.parts);
+    for (times, other) in one.rows.values().zip(other.rows.values()) {
+        assert_eq!((times.count, times.sum), (other.count, other.sum));
+        let parts = times.parts.iter().zip(other.parts);
         moved.iter_mut().zip(parts).for_each(|(sum, (a, b))| *sum += a.abs_diff(b));
     }
     moved.iter().sum::<u64>() / 2
@@ -482,42 +489,42 @@ fn moved(one: &Recording, other: &Recording) -> u64 {
 
 proptest! {
     #[test]
-    fn one_that_is_lost_moves_time_until_the_next_event_and_no_more(
+    fn a_lost_switch_moves_only_the_time_until_the_next_event(
         choices in vec((0u32..6, 1u64..100_000), 6..60),
         lost_one in any::<Index>(),
     ) {
-        let records = possible(&choices);
+        let records = consistent_records(&choices);
         let is_wakeup = |record: &Record| matches!(HOOKS[record.hook], Hook::Wakeup { .. });
-        let can_be_lost = |index: &usize| HOOKS[records[*index].hook].is_scheduling();
+        let can_be_lost = |index: &usize| HOOKS[records[*index].hook].is_scheduler_event();
         let candidates: Vec<usize> = (0..records.len() - 1).filter(can_be_lost).collect();
         prop_assume!(!candidates.is_empty());
         let index = candidates[lost_one.index(candidates.len())];
         let mut without = records.clone();
-        let lost = without.remove(index);
-        without[index].after += lost.after;
-        // A wakeup of one that is not known to sleep says nothing.
+        let removed = without.remove(index);
+        without[index].after += removed.after;
+        // A wakeup of a thread that does not sleep is ignored.
         let ends = records[index + 1..].iter().position(|record| !is_wakeup(record));
         let last = ends.map_or(records.len() - 1, |more| index + 1 + more);
         let time: u64 = records[index + 1..=last].iter().map(|record| record.after).sum();
-        let (whole, (kernel, rust)) = (both(&records).0, both(&without));
+        let (complete, (kernel, rust)) = (record_both_ways(&records).0, record_both_ways(&without));
         prop_assert_eq!(&kernel, &rust);
-        let moved = moved(&whole, &kernel);
+        let moved = moved_ns(&complete, &kernel);
         prop_assert!(moved <= time, "{moved} ns instead of {time}: {records:?} without {index}");
     }
 }
 
 #[test]
-fn switches_without_each_other_are_told_by_where_the_thread_is() {
+fn unpaired_switches_are_attributed_by_the_threads_stage() {
     let hooks = [
         hook(|hook| matches!(hook, Hook::Return { .. })),
-        hook(|hook| matches!(hook, Hook::Enter { only: None })),
+        hook(|hook| matches!(hook, Hook::Enter { filter: None })),
         hook(|hook| matches!(hook, Hook::ToKernel { .. })),
     ];
     let switch = hook(|hook| matches!(hook, Hook::Switch { .. }));
     let own = |number: usize| (hooks[number], VCPU, OTHER, 1);
     let (asleep, preempted) = ((switch, VCPU, OTHER, 1), (switch, VCPU, OTHER, 0));
     let on = (switch, OTHER, VCPU, 0);
-    // Kernel, VMM, halted, preempted.
+    // Expected times: kernel, VMM, halted, preempted.
     for (between, parts) in [
         (vec![preempted, asleep], [0, 20, 0, 10]),
         (vec![preempted, asleep, on], [0, 30, 0, 10]),
@@ -529,32 +536,32 @@ fn switches_without_each_other_are_told_by_where_the_thread_is() {
         let record =
             |(hook, tid, other, word)| Record { hook, after: 10, tid, other, reason: 3, word };
         let records: Vec<Record> = all.into_iter().map(record).collect();
-        let (kernel, rust) = both(&records);
+        let (kernel, rust) = record_both_ways(&records);
         assert_eq!(kernel, rust);
-        let found: Vec<_> = rust.rows.values().map(|times| times.parts).collect();
-        assert_eq!(found, [parts], "{records:?}");
+        let recorded_parts: Vec<_> = rust.rows.values().map(|times| times.parts).collect();
+        assert_eq!(recorded_parts, [parts], "{records:?}");
     }
 }
 
 #[test]
-fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
+fn a_dead_thread_is_recorded_up_to_its_last_exit() {
     let name = String::new;
-    let thread = |open| Thread { name: name(), first: 50, last: 100, open, unpaired: 0 };
+    let thread = |open| Thread { name: name(), first_ns: 50, last_ns: 100, open, unpaired: 0 };
     let (open, closed) = (thread(Some((Reason::GUEST, 100))), thread(None));
-    assert_eq!([false, true].map(|is_over| thread_end(&open, is_over, 900)), [900, 100]);
-    assert_eq!(thread_end(&closed, false, 900), 900);
-    // The first thread of a process has its number, and no thread has this one.
+    assert_eq!([false, true].map(|is_over| thread_end_ns(&open, is_over, 900)), [900, 100]);
+    assert_eq!(thread_end_ns(&closed, false, 900), 900);
+    // The main thread has the process's id; no thread has an id above the kernel's maximum.
     let process = std::process::id();
-    assert!(lives(process, process) && !lives(process, 1 << 30));
+    assert!(is_alive(process, process) && !is_alive(process, 1 << 30));
 }
 
-fn names_of(line: &str) -> Vec<String> {
-    names_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+fn names_in_line(line: &str) -> Vec<String> {
+    command_line_names(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
 }
 
 #[test]
-fn a_vm_is_called_as_its_user_called_it() {
-    assert_eq!(names_of("qemu-system-x86_64 -name web -m 512"), ["web"]);
+fn vm_names_are_parsed_as_qemu_parses_them() {
+    assert_eq!(names_in_line("qemu-system-x86_64 -name web -m 512"), ["web"]);
     for (options, name) in [
         ("db", "db"),
         ("guest=db", "db"),
@@ -568,22 +575,36 @@ fn a_vm_is_called_as_its_user_called_it() {
         ("process=guest=no,guest=a=b", "a=b"),
         ("process=q,,guest=no,guest=a,,,,b,,,debug-threads=on", "a,,b,"),
     ] {
-        assert_eq!(names_of(&format!("qemu -name {options}")), [name], "{options}");
+        assert_eq!(names_in_line(&format!("qemu -name {options}")), [name], "{options}");
     }
-    for nobody in ["debug-threads=on", "process=db", "debug-threads=on,db", "guest="] {
-        assert!(names_of(&format!("qemu -name {nobody}")).is_empty(), "{nobody}");
+    for unnamed in ["debug-threads=on", "process=db", "debug-threads=on,db", "guest="] {
+        assert!(names_in_line(&format!("qemu -name {unnamed}")).is_empty(), "{unnamed}");
     }
-    assert_eq!(names_of("firecracker --id 7f --api-sock x"), ["7f"]);
-    assert!(names_of("qemu -m 512 -name").is_empty());
+    assert_eq!(names_in_line("firecracker --id 7f --api-sock x"), ["7f"]);
+    assert!(names_in_line("qemu -m 512 -name").is_empty());
 }
 
 #[test]
-fn what_is_no_vm_is_refused() {
+fn processes_without_a_vm_are_refused() {
     let this = Process::open(std::process::id()).unwrap();
     let message = |error: Error| error.message().to_owned();
     assert!(message(this.require_vm().unwrap_err()).ends_with(") runs no KVM guest"));
     assert!(!this.ended_within(Duration::ZERO).unwrap());
     assert_eq!(message(Process::open(0).unwrap_err()), "there is no process 0");
-    let none = message(by_name("no such machine").unwrap_err());
-    assert!(none.starts_with("no VM is named no such machine"), "{none}");
+    let not_found = message(find_vm_by_name("no such machine").unwrap_err());
+    assert!(not_found.starts_with("no VM is named no such machine"), "{not_found}");
+}
+
+#[test]
+fn an_error_of_pidfd_open_has_its_own_step() {
+    for (reason, message, next_step) in [
+        (Errno::SRCH, "there is no process 7; ", "qemu-system-x86_64"),
+        (Errno::INVAL, "there is no process 7; ", "qemu-system-x86_64"),
+        (Errno::MFILE, "cannot open process 7: ", "`ulimit -n`"),
+        (Errno::NOSYS, "cannot open process 7: ", "Linux 5.3"),
+        (Errno::PERM, "cannot open process 7: ", "run ktax as root"),
+    ] {
+        let error = open_error(7, reason).to_string();
+        assert!(error.starts_with(message) && error.contains(next_step), "{error}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Tracepoints of this kernel and architecture, with the fields of their records in tracefs and the
-//! names of the values.
+//! Tracepoints of this kernel: their records' fields in tracefs, and the kernel's names for exit
+//! reasons.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,185 +8,203 @@ use std::{fs, io};
 use rustix::process::geteuid;
 
 use super::error;
-use crate::architecture::{ARCHITECTURES, CEDED, CEDED_SUFFIX, SCAUSE};
+use crate::architecture::{ARCHITECTURES, Architecture, CEDED, CEDED_SUFFIX, KVM_RUN, SCAUSE};
 use crate::recording::Reason;
 use ktax_model::{Error, Result};
 
-/// Points between which time is taken.
+/// Events between which a recording measures time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// The guest's exits and entries: the processor's reasons.
+pub enum EventLevel {
+    /// The guest's exits and entries, with the processor's reasons.
     Exits,
-    /// KVM_RUN's returns and calls: what reaches the VMM, on any KVM.
+    /// Returns and calls of KVM_RUN, on any KVM: only exits that reach the VMM.
     Run,
 }
 
 #[derive(Debug, Clone)]
-pub struct Points {
-    pub level: Level,
+pub struct Tracepoints {
+    pub level: EventLevel,
     pub points: Vec<HookPoint>,
-    pub names: Names,
+    pub names: ReasonNames,
 }
 
-const RETURN: &str = "kvm/kvm_userspace_exit";
-const IOCTL: &str = "syscalls/sys_enter_ioctl";
-const SWITCH: &str = "sched/sched_switch";
-const WAKEUP: &str = "sched/sched_wakeup";
+const USERSPACE_EXIT: &str = "kvm/kvm_userspace_exit";
+const SYS_ENTER_IOCTL: &str = "syscalls/sys_enter_ioctl";
+const SCHED_SWITCH: &str = "sched/sched_switch";
+const SCHED_WAKEUP: &str = "sched/sched_wakeup";
 
-/// `_IO(KVMIO, 0x80)`; some architectures write "no data" as a bit.
-const KVM_RUN: u32 = match cfg!(any(target_arch = "powerpc64", target_arch = "mips64")) {
-    true => 0x2000_ae80,
-    false => 0xae80,
-};
-
-pub fn find_points(level: Level, tracefs: &Tracefs) -> Result<Points> {
-    let (kvm, names) = match level {
-        Level::Exits => exits(tracefs)?,
-        Level::Run => run(tracefs)?,
+pub fn find_tracepoints(level: EventLevel, tracefs: &Tracefs) -> Result<Tracepoints> {
+    let (kvm_points, names) = match level {
+        EventLevel::Exits => find_exit_points(tracefs)?,
+        EventLevel::Run => find_run_points(tracefs)?,
     };
-    // The scheduler's events come first, so that no thread is known before its switches are seen.
-    let (switch, wakeup) = (tracefs.event(SWITCH)?, tracefs.event(WAKEUP)?);
-    let switched = Hook::Switch {
-        from: switch.number(SWITCH, "prev_pid")?,
-        state: switch.number(SWITCH, "prev_state")?,
-        to: switch.number(SWITCH, "next_pid")?,
+    // The scheduler's events are attached first: then every switch of a recorded thread is seen.
+    let (switch, wakeup) = (tracefs.event(SCHED_SWITCH)?, tracefs.event(SCHED_WAKEUP)?);
+    let switch_hook = Hook::Switch {
+        prev_pid: switch.required_field(SCHED_SWITCH, "prev_pid")?,
+        prev_state: switch.required_field(SCHED_SWITCH, "prev_state")?,
+        next_pid: switch.required_field(SCHED_SWITCH, "next_pid")?,
     };
-    let woken = Hook::Wakeup { thread: wakeup.number(WAKEUP, "pid")? };
-    let scheduler = [switch.point(SWITCH, switched), wakeup.point(WAKEUP, woken)];
-    Ok(Points { level, points: scheduler.into_iter().chain(kvm).collect(), names })
+    let wakeup_hook = Hook::Wakeup { pid: wakeup.required_field(SCHED_WAKEUP, "pid")? };
+    let scheduler =
+        [switch.point(SCHED_SWITCH, switch_hook), wakeup.point(SCHED_WAKEUP, wakeup_hook)];
+    Ok(Tracepoints { level, points: scheduler.into_iter().chain(kvm_points).collect(), names })
 }
 
-fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names)> {
-    let mut without_entries = None;
+/// Finds exits and entries of the first architecture whose tracepoints and fields this kernel has.
+fn find_exit_points(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, ReasonNames)> {
+    let mut first_failure = None;
     for architecture in &ARCHITECTURES {
-        let exit_path = path(architecture.exit);
+        let exit_path = tracefs_path(architecture.exit);
         let Some(exit) = tracefs.format(&exit_path) else { continue };
-        let Some(reason) = exit.field(architecture.reason) else { continue };
-        let enter = |entry: &&str| {
-            Some(tracefs.format(&path(entry))?.point(&path(entry), Hook::Enter { only: None }))
-        };
-        let entries = architecture.entries.iter().map(enter).collect::<Option<Vec<_>>>();
-        let Some(mut points) = entries else { continue };
-        if points.is_empty() {
-            without_entries = Some(architecture.name);
-            continue;
+        match exit_points(architecture, &exit_path, &exit, tracefs) {
+            Ok(points) => {
+                let (reason, detail) = (architecture.reason, architecture.detail);
+                return Ok((points, ReasonNames::new(&exit.print, reason, detail)));
+            }
+            Err(error) => first_failure = first_failure.or(Some(error)),
         }
-        let detail = architecture.detail.and_then(|detail| exit.field(detail));
-        points.push(exit.point(&exit_path, Hook::Exit { reason, detail }));
-        if let (Some(returns), Ok((calls, only))) = (tracefs.format(RETURN), kvm_run(tracefs)) {
-            points.push(returns.point(RETURN, Hook::ToUser));
-            points.push(calls.point(IOCTL, Hook::ToKernel { only }));
-        }
-        return Ok((points, Names::new(&exit.print, architecture.reason, architecture.detail)));
     }
-    Err(match without_entries {
-        None => no_event(EXIT),
-        Some(kvm) => error(
-            format!(
-                "KVM of this processor ({kvm}) reports exits and no entries, so their time is \
-                 unknown"
-            ),
-            "use --via timing, or --level run",
-        ),
-    })
+    Err(first_failure.unwrap_or_else(|| no_event(&tracefs_path(ARCHITECTURES[0].exit))))
 }
 
-fn path(event: &str) -> String {
+fn exit_points(
+    architecture: &Architecture,
+    exit_path: &str,
+    exit: &EventFormat,
+    tracefs: &Tracefs,
+) -> Result<Vec<HookPoint>> {
+    let reason = exit.required_field(exit_path, architecture.reason)?;
+    let entry_point = |entry: &&str| {
+        let path = tracefs_path(entry);
+        Ok(tracefs.event(&path)?.point(&path, Hook::Enter { filter: None }))
+    };
+    let mut points = architecture.entries.iter().map(entry_point).collect::<Result<Vec<_>>>()?;
+    if points.is_empty() {
+        return Err(no_entries(architecture.name));
+    }
+    let detail = architecture.detail.and_then(|detail| exit.field(detail));
+    points.push(exit.point(exit_path, Hook::Exit { reason, detail }));
+    if let (Some(user_exit), Ok((ioctl, filter))) =
+        (tracefs.format(USERSPACE_EXIT), kvm_run_calls(tracefs))
+    {
+        points.push(user_exit.point(USERSPACE_EXIT, Hook::ToUser));
+        points.push(ioctl.point(SYS_ENTER_IOCTL, Hook::ToKernel { filter }));
+    }
+    Ok(points)
+}
+
+/// Returns the path of a tracepoint below tracefs' `events`: `kvm/kvm_exit` for `kvm:kvm_exit`.
+fn tracefs_path(event: &str) -> String {
     event.replace(':', "/")
 }
 
-/// Exit tracepoint of the KVM of this machine's architecture.
-const EXIT: &str = if cfg!(target_arch = "powerpc64") {
-    "kvm_hv/kvm_guest_exit"
-} else if cfg!(target_arch = "s390x") {
-    "kvm/kvm_s390_sie_exit"
-} else {
-    "kvm/kvm_exit"
-};
-
-fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names)> {
-    let returns = tracefs.event(RETURN)?;
-    let (reason, errno) = (returns.number(RETURN, "reason")?, returns.number(RETURN, "errno")?);
-    let (calls, only) = kvm_run(tracefs)?;
-    let enter = calls.point(IOCTL, Hook::Enter { only: Some(only) });
-    let points = vec![enter, returns.point(RETURN, Hook::Return { reason, errno })];
-    Ok((points, Names::new(&returns.print, "reason", None)))
+fn find_run_points(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, ReasonNames)> {
+    let user_exit = tracefs.event(USERSPACE_EXIT)?;
+    let reason = user_exit.required_field(USERSPACE_EXIT, "reason")?;
+    let errno = user_exit.required_field(USERSPACE_EXIT, "errno")?;
+    let (ioctl, filter) = kvm_run_calls(tracefs)?;
+    let enter = ioctl.point(SYS_ENTER_IOCTL, Hook::Enter { filter: Some(filter) });
+    let points = vec![enter, user_exit.point(USERSPACE_EXIT, Hook::Return { reason, errno })];
+    Ok((points, ReasonNames::new(&user_exit.print, "reason", None)))
 }
 
-fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, FieldFilter)> {
-    let format = tracefs.event(IOCTL)?;
-    let field = format.number(IOCTL, "cmd")?;
+/// Returns the format of ioctl calls, and the filter that selects those of KVM_RUN.
+fn kvm_run_calls(tracefs: &Tracefs) -> Result<(EventFormat, FieldFilter)> {
+    let format = tracefs.event(SYS_ENTER_IOCTL)?;
+    let field = format.required_field(SYS_ENTER_IOCTL, "cmd")?;
     Ok((format, FieldFilter { field, value: KVM_RUN }))
 }
 
+const USE_STATS: &str = "use --via stats, which reads no tracepoints but only counts";
+
+/// Makes the error for a tracepoint that this kernel lacks.
 fn no_event(event: &str) -> Error {
-    let module = if event.starts_with("kvm_hv/") { "kvm_hv" } else { "kvm" };
-    error(
-        format!("this kernel has no tracepoint {event}"),
-        format!(
-            "load KVM with `sudo modprobe {module}`, or use a kernel with CONFIG_KVM and \
-             CONFIG_FTRACE_SYSCALLS"
-        ),
-    )
+    let next_step = match event.split_once('/') {
+        Some(("kvm", _)) => {
+            "load KVM with `sudo modprobe kvm`, or use a kernel with CONFIG_KVM".to_owned()
+        }
+        Some(("syscalls", _)) => {
+            format!("use a kernel with CONFIG_FTRACE_SYSCALLS, or {USE_STATS}")
+        }
+        _ => format!("use a kernel with CONFIG_EVENT_TRACING, or {USE_STATS}"),
+    };
+    error(format!("this kernel has no tracepoint {event}"), next_step)
+}
+
+/// Makes the error for a field that the records of a tracepoint lack, or that is not a number.
+fn no_field(event: &str, field: &str) -> Error {
+    let message =
+        format!("the tracepoint {event} of this kernel has no field {field} with a number");
+    error(message, USE_STATS)
+}
+
+/// Makes the error for a KVM whose entries have no tracepoint.
+fn no_entries(architecture: &str) -> Error {
+    let message = format!(
+        "KVM of this processor ({architecture}) reports exits but not entries, so the time between \
+         them is unknown"
+    );
+    error(message, "use --via timing, or --level run")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct RecordField {
     pub offset: u16,
     /// 1, 2, 4 or 8 bytes.
     pub size: u8,
 }
 
-/// Selects records whose field has this value.
+/// Selects the records whose field has this value in its low four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldFilter {
-    pub field: Field,
+    pub field: RecordField,
     pub value: u32,
 }
 
-/// Meaning of an event for a vCPU's thread.
+/// What an event means for a vCPU's thread, with the record fields that a recorder reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// The thread enters the guest.
-    Enter { only: Option<FieldFilter> },
+    Enter { filter: Option<FieldFilter> },
     /// The thread has left the guest.
-    Exit { reason: Field, detail: Option<Field> },
-    /// KVM_RUN returns to the VMM: the other end of the time *in* it.
-    Return { reason: Field, errno: Field },
-    /// The thread goes on in the VMM.
+    Exit { reason: RecordField, detail: Option<RecordField> },
+    /// KVM_RUN returns to the VMM: the end of an interval of KVM_RUN.
+    Return { reason: RecordField, errno: RecordField },
+    /// The thread returns to the VMM, within an exit.
     ToUser,
-    /// The thread comes back from the VMM.
-    ToKernel { only: FieldFilter },
-    /// A CPU goes from one thread to another.
-    Switch { from: Field, state: Field, to: Field },
-    /// A thread that slept could run.
-    Wakeup { thread: Field },
+    /// The thread calls KVM_RUN again, within an exit.
+    ToKernel { filter: FieldFilter },
+    /// A CPU switches from one thread to another.
+    Switch { prev_pid: RecordField, prev_state: RecordField, next_pid: RecordField },
+    /// A sleeping thread becomes runnable.
+    Wakeup { pid: RecordField },
 }
 
 impl Hook {
-    /// Returns true if the record is needed, and not only the time and the thread.
-    pub fn reads_record(self) -> bool {
-        !matches!(self, Hook::Enter { only: None } | Hook::ToUser)
+    /// Returns true if a recorder reads fields of the record, not only the time and the thread.
+    pub fn needs_record(self) -> bool {
+        !matches!(self, Hook::Enter { filter: None } | Hook::ToUser)
     }
 
-    /// Returns true if the guest is left here: once for each exit.
-    pub fn leaves(self) -> bool {
+    /// Returns true if this event occurs exactly once for each exit of the guest.
+    pub fn is_guest_exit(self) -> bool {
         matches!(self, Hook::Exit { .. } | Hook::Return { .. })
     }
 
-    /// Returns true if this runs for every task of the machine.
-    pub fn is_scheduling(self) -> bool {
+    /// Returns true if the event occurs for every task of the machine.
+    pub fn is_scheduler_event(self) -> bool {
         matches!(self, Hook::Switch { .. } | Hook::Wakeup { .. })
     }
 }
 
-/// Bits of a thread's state in sched_switch; without any it could go on running. (`TASK_REPORT` and
-/// `TASK_REPORT_IDLE` in include/linux/sched.h; a preempted thread has the next bit.)
-pub const ASLEEP: i32 = 0xff;
+/// State bits of a sleeping thread in sched_switch; a thread without any of them is runnable.
+/// (`TASK_REPORT` and `TASK_REPORT_IDLE` in include/linux/sched.h; preemption is the next bit.)
+pub const SLEEPING_STATES: i32 = 0xff;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPoint {
-    /// `kvm/kvm_exit`.
+    /// Path below tracefs' `events`, such as `kvm/kvm_exit`.
     pub event: String,
     pub id: u64,
     pub hook: Hook,
@@ -201,29 +219,29 @@ pub struct Tracefs {
 pub struct EventFormat {
     /// Number for perf_event_open.
     pub id: u64,
-    fields: BTreeMap<String, Field>,
-    /// Print format of the kernel, with the names of its numbers.
+    fields: BTreeMap<String, RecordField>,
+    /// The kernel's print format, which has names for numbers.
     pub print: String,
 }
 
 impl Tracefs {
     pub fn find() -> Result<Tracefs> {
-        let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-        let mut refused = false;
-        for events in places.map(|directory| Path::new(directory).join("events")) {
+        let mount_points = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+        let mut is_refused = false;
+        for events in mount_points.map(|directory| Path::new(directory).join("events")) {
             match fs::read_dir(&events) {
                 Ok(_) => return Ok(Tracefs { events }),
-                Err(error) => refused |= error.kind() == io::ErrorKind::PermissionDenied,
+                Err(error) => is_refused |= error.kind() == io::ErrorKind::PermissionDenied,
             }
         }
-        // Mounted and empty: the effect of lockdown=confidentiality (fs/tracefs/inode.c).
-        let is_empty = || places.iter().any(|directory| is_tracefs(directory));
+        // lockdown=confidentiality leaves tracefs mounted and empty (fs/tracefs/inode.c).
+        let is_empty = || mount_points.iter().any(|directory| is_tracefs(directory));
         let as_root = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
         let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no \
                      tracefs, but only counts";
-        Err(match refused {
+        Err(match is_refused {
             true => error(
-                "not allowed to read tracefs",
+                "this user may not read tracefs",
                 format!("{as_root}; --via stats needs no tracefs, but only counts"),
             ),
             false if is_empty() => error(
@@ -242,43 +260,45 @@ impl Tracefs {
     }
 
     #[cfg(test)]
-    pub fn below(events: &Path) -> Tracefs {
+    pub fn with_events(events: &Path) -> Tracefs {
         Tracefs { events: events.to_owned() }
     }
 
-    /// Returns a tracepoint such as `kvm/kvm_exit`, if the kernel has it.
+    /// Returns the format of a tracepoint such as `kvm/kvm_exit`; `None` if the kernel lacks it.
     pub fn format(&self, event: &str) -> Option<EventFormat> {
         EventFormat::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
 
+    /// Returns the format of a tracepoint that a recording needs.
     fn event(&self, event: &str) -> Result<EventFormat> {
         self.format(event).ok_or_else(|| no_event(event))
     }
 }
 
-/// Returns true if a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
+/// Returns true if tracefs is mounted at `directory`, by its magic number
+/// (include/uapi/linux/magic.h).
 fn is_tracefs(directory: &str) -> bool {
-    rustix::fs::statfs(directory).is_ok_and(|found| found.f_type == 0x7472_6163)
+    rustix::fs::statfs(directory).is_ok_and(|statfs| statfs.f_type == 0x7472_6163)
 }
 
 impl EventFormat {
     pub fn parse(text: &str) -> Option<EventFormat> {
-        let after =
+        let value =
             |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
-        let id = text.lines().find_map(|line| after(line, "ID:"))?.parse().ok()?;
-        let print = text.lines().find_map(|line| after(line, "print fmt:")).unwrap_or_default();
+        let id = text.lines().find_map(|line| value(line, "ID:"))?.parse().ok()?;
+        let print = text.lines().find_map(|line| value(line, "print fmt:")).unwrap_or_default();
         let fields = text.lines().filter_map(parse_field).collect();
         Some(EventFormat { id, fields, print })
     }
 
-    /// Returns a field by its name; `None` if its size is not that of a number.
-    pub fn field(&self, name: &str) -> Option<Field> {
+    /// Returns a field by its name; `None` if the record lacks it or its size fits no integer.
+    pub fn field(&self, name: &str) -> Option<RecordField> {
         self.fields.get(name).copied().filter(|field| [1, 2, 4, 8].contains(&field.size))
     }
 
-    /// Returns a field that `event` needs.
-    fn number(&self, event: &str, name: &str) -> Result<Field> {
-        self.field(name).ok_or_else(|| no_event(event))
+    /// Returns a field that a recording needs; an error names `event`.
+    fn required_field(&self, event: &str, name: &str) -> Result<RecordField> {
+        self.field(name).ok_or_else(|| no_field(event, name))
     }
 
     fn point(&self, event: &str, hook: Hook) -> HookPoint {
@@ -287,56 +307,57 @@ impl EventFormat {
 }
 
 /// Parses `field:unsigned int exit_reason; offset:8; size:4; signed:0;`, with tabs.
-fn parse_field(line: &str) -> Option<(String, Field)> {
+fn parse_field(line: &str) -> Option<(String, RecordField)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let name = parts.next()?.rsplit([' ', '*']).next()?;
     let name = name.split('[').next()?.to_owned();
     let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
     let size = parts.next()?.strip_prefix("size:")?.parse().ok()?;
-    Some((name, Field { offset, size }))
+    Some((name, RecordField { offset, size }))
 }
 
-/// Lists of names of one tracepoint.
+/// The kernel's names for the exit reasons of one tracepoint.
 #[derive(Debug, Clone, Default)]
-pub struct Names {
+pub struct ReasonNames {
     lists: Vec<NameList>,
     reason: String,
     detail: Option<String>,
 }
 
-/// `__print_symbolic(REC->FIELD & MASK, { NUMBER, "NAME" }, …)`, if the other field has a value.
+/// One `__print_symbolic(REC->FIELD & MASK, { NUMBER, "NAME" }, …)` of a print format.
 #[derive(Debug, Clone)]
 struct NameList {
     field: String,
     mask: u64,
+    /// Value of the detail field for which the kernel uses this list; `None` for any value.
     detail: Option<u32>,
     names: BTreeMap<u64, String>,
 }
 
-const CALL: &str = "__print_symbolic(";
+const PRINT_SYMBOLIC: &str = "__print_symbolic(";
 
-impl Names {
-    /// Parses the kernel's print format for these fields of a record.
-    pub fn new(print: &str, reason: &str, detail: Option<&str>) -> Names {
+impl ReasonNames {
+    /// Parses a print format; `reason` and `detail` are the fields that identify an exit reason.
+    pub fn new(print: &str, reason: &str, detail: Option<&str>) -> ReasonNames {
         let mut lists = Vec::new();
         let mut rest = print;
-        while let Some(start) = rest.find(CALL) {
+        while let Some(start) = rest.find(PRINT_SYMBOLIC) {
             let before = &rest[..start];
-            rest = &rest[start + CALL.len()..];
+            rest = &rest[start + PRINT_SYMBOLIC.len()..];
             lists.extend(parse_list(before, rest, detail));
         }
         if reason == "scause" {
             let names = SCAUSE.map(|(code, name)| (code, name.to_owned())).into();
             lists.push(NameList { field: reason.to_owned(), mask: u64::MAX, detail: None, names });
         }
-        Names { lists, reason: reason.to_owned(), detail: detail.map(str::to_owned) }
+        ReasonNames { lists, reason: reason.to_owned(), detail: detail.map(str::to_owned) }
     }
 
     /// Returns the kernel's name for a reason, or its number.
     pub fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;
         match reason.code as i64 {
-            // More than the guest runs between a call of KVM_RUN and its return.
+            // Between a call of KVM_RUN and its return KVM runs too, not only the guest.
             _ if reason == Reason::GUEST && self.reason == "reason" => return "KVM_RUN".to_owned(),
             _ if reason == Reason::GUEST => return "TIMEINGUEST".to_owned(),
             code if code == -EINTR => return "signal".to_owned(),
@@ -344,26 +365,26 @@ impl Names {
             _ => {}
         }
         if let Some(field) = &self.detail {
-            let what = self.lists.iter().find(|list| list.field == *field);
-            let name = what.and_then(|list| list.names.get(&u64::from(reason.detail)));
+            let list = self.lists.iter().find(|list| list.field == *field);
+            let name = list.and_then(|list| list.names.get(&u64::from(reason.detail)));
             if let Some(name) = name.filter(|_| reason.detail != 0) {
                 return name.clone();
             }
         }
-        let name = self.name_of_code(reason);
-        // A waiting guest is not in a list of names, but another reason.
+        let name = self.code_name(reason);
+        // `ceded` has no list of names: its value 1 is a reason of its own.
         let is_ceded = self.detail.as_deref() == Some(CEDED) && reason.detail != 0;
         if is_ceded { name + CEDED_SUFFIX } else { name }
     }
 
-    fn name_of_code(&self, reason: Reason) -> String {
+    fn code_name(&self, reason: Reason) -> String {
         let is_match = |list: &&NameList| {
             list.field == self.reason && list.detail.is_none_or(|value| value == reason.detail)
         };
         let number = || format!("{:#x}", reason.code);
         let Some(list) = self.lists.iter().find(is_match) else { return number() };
         let Some(name) = list.names.get(&(reason.code & list.mask)) else { return number() };
-        // Flags beside the number, such as that of an entry that failed, are another reason.
+        // A code with flags, such as that of a failed entry, is a reason of its own.
         match reason.code & !list.mask {
             0 => name.clone(),
             flags => format!("{name} +{flags:#x}"),
@@ -371,17 +392,17 @@ impl Names {
     }
 }
 
-/// Parses the text between a call's parentheses, and the condition before it.
-fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList> {
-    let (subject, entries) = text.split_once(',')?;
-    let (field, mask) = match subject.split_once('&') {
+/// Parses the arguments of a `__print_symbolic`; the text before the call has its condition.
+fn parse_list(before: &str, arguments: &str, detail: Option<&str>) -> Option<NameList> {
+    let (expression, entries) = arguments.split_once(',')?;
+    let (field, mask) = match expression.split_once('&') {
         Some((field, mask)) => (field, parse_number(mask.trim().trim_matches(['(', ')']))?),
-        None => (subject, u64::MAX),
+        None => (expression, u64::MAX),
     };
     let field = field.trim().trim_matches(['(', ')', ' ']).strip_prefix("REC->")?.to_owned();
     let condition = detail.and_then(|detail| {
         let (_, value) = before.rsplit_once(&format!("REC->{detail} == "))?;
-        // Uses the list's own condition, and not an earlier one's.
+        // The condition must end right before this call; otherwise it is that of an earlier list.
         let (value, rest) = value.split_once(')')?;
         rest.trim().eq("?").then(|| value.trim().parse().ok())?
     });
@@ -393,7 +414,7 @@ fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList
         if let Some((code, name)) =
             entry.split_once(',').and_then(|(a, b)| Some((parse_number(a)?, b)))
         {
-            // C joins strings that stand beside each other.
+            // C concatenates adjacent string literals.
             let name: String = name.split('"').skip(1).step_by(2).collect();
             names.entry(code).or_insert(name);
         }
@@ -429,12 +450,15 @@ mod tests {
         fs::write(directory.join("format"), format!("ID: 7\n{fields}\nprint fmt: \"\"\n")).unwrap();
     }
 
-    /// The tracepoints of a kernel whose KVM is of this architecture.
-    fn kernel(one: &crate::architecture::Architecture) -> tempfile::TempDir {
+    /// Makes the tracepoints of a kernel whose KVM is of this architecture.
+    fn kernel(architecture: &Architecture) -> tempfile::TempDir {
         let events = tempfile::tempdir().unwrap();
-        one.entries.iter().for_each(|entry| write(events.path(), &path(entry), &[]));
-        let fields: Vec<&str> = [one.reason].into_iter().chain(one.detail).collect();
-        write(events.path(), &path(one.exit), &fields);
+        for entry in architecture.entries {
+            write(events.path(), &tracefs_path(entry), &[]);
+        }
+        let fields: Vec<&str> =
+            [architecture.reason].into_iter().chain(architecture.detail).collect();
+        write(events.path(), &tracefs_path(architecture.exit), &fields);
         write(events.path(), "sched/sched_switch", &["prev_pid", "prev_state", "next_pid"]);
         write(events.path(), "sched/sched_wakeup", &["pid"]);
         events
@@ -442,10 +466,10 @@ mod tests {
 
     #[test]
     fn exits_and_entries_of_every_architecture_are_recorded() {
-        for one in &ARCHITECTURES {
-            let events = kernel(one);
-            let found = find_points(Level::Exits, &Tracefs::below(events.path()));
-            if one.entries.is_empty() {
+        for architecture in &ARCHITECTURES {
+            let events = kernel(architecture);
+            let found = find_tracepoints(EventLevel::Exits, &Tracefs::with_events(events.path()));
+            if architecture.entries.is_empty() {
                 let message = found.unwrap_err().to_string();
                 assert!(
                     message.contains("--via timing") && !message.contains("kvm_entry"),
@@ -455,19 +479,59 @@ mod tests {
             }
             let found = found.unwrap();
             let names: Vec<&str> = found.points.iter().map(|point| point.event.as_str()).collect();
-            let expected: Vec<String> = one.events().map(path).collect();
-            assert_eq!(names[2..], expected, "{}", one.name);
+            let expected: Vec<String> = architecture.events().map(tracefs_path).collect();
+            assert_eq!(names[2..], expected, "{}", architecture.name);
         }
     }
 
     #[test]
-    fn a_kernel_without_kvm_is_told_what_to_load() {
+    fn an_error_names_the_tracepoint_or_the_field_that_is_missing() {
+        let remove = |events: &Path, event: &str| fs::remove_dir_all(events.join(event)).unwrap();
+        type Damage<'a> = &'a dyn Fn(&Path);
+        let cases: [(Damage, &str, &str); 5] = [
+            (
+                &|events| remove(events, "kvm"),
+                "this kernel has no tracepoint kvm/kvm_exit; ",
+                "sudo modprobe kvm",
+            ),
+            (
+                &|events| remove(events, "kvm/kvm_entry"),
+                "this kernel has no tracepoint kvm/kvm_entry; ",
+                "sudo modprobe kvm",
+            ),
+            (
+                &|events| write(events, "kvm/kvm_exit", &["cause"]),
+                "the tracepoint kvm/kvm_exit of this kernel has no field exit_reason with a number",
+                "--via stats",
+            ),
+            (
+                &|events| write(events, SCHED_SWITCH, &["prev_pid", "next_pid"]),
+                "the tracepoint sched/sched_switch of this kernel has no field prev_state with a ",
+                "--via stats",
+            ),
+            (
+                &|events| remove(events, SCHED_WAKEUP),
+                "this kernel has no tracepoint sched/sched_wakeup; ",
+                "CONFIG_EVENT_TRACING",
+            ),
+        ];
+        for (damage, message, next_step) in cases {
+            let events = kernel(&ARCHITECTURES[0]);
+            damage(events.path());
+            let tracefs = Tracefs::with_events(events.path());
+            let error = find_tracepoints(EventLevel::Exits, &tracefs).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+            assert!(error.contains(next_step), "{error}");
+            assert_eq!(error.contains("modprobe"), next_step.contains("modprobe"), "{error}");
+        }
         let events = kernel(&ARCHITECTURES[0]);
-        fs::remove_dir_all(events.path().join("kvm")).unwrap();
-        let message =
-            find_points(Level::Exits, &Tracefs::below(events.path())).unwrap_err().to_string();
-        assert!(message.starts_with("this kernel has no tracepoint kvm"), "{message}");
-        assert!(message.contains("sudo modprobe kvm"), "{message}");
+        write(events.path(), USERSPACE_EXIT, &["reason", "errno"]);
+        let tracefs = Tracefs::with_events(events.path());
+        let error = find_tracepoints(EventLevel::Run, &tracefs).unwrap_err().to_string();
+        assert!(
+            error.contains("sys_enter_ioctl; use a kernel with CONFIG_FTRACE_SYSCALLS"),
+            "{error}"
+        );
     }
 
     const KVM_EXIT: &str = include_str!("../kvm_exit-x86.format");
@@ -476,14 +540,14 @@ mod tests {
     fn the_fields_of_a_real_record_are_found() {
         let format = EventFormat::parse(KVM_EXIT).unwrap();
         assert_eq!(format.id, 103);
-        assert_eq!(format.field("exit_reason"), Some(Field { offset: 8, size: 4 }));
-        assert_eq!(format.field("isa"), Some(Field { offset: 24, size: 4 }));
+        assert_eq!(format.field("exit_reason"), Some(RecordField { offset: 8, size: 4 }));
+        assert_eq!(format.field("isa"), Some(RecordField { offset: 24, size: 4 }));
         assert_eq!(format.field("reason"), None);
         assert!(format.print.starts_with("\"vcpu %u reason"));
     }
 
     #[test]
-    fn what_is_no_number_is_no_field() {
+    fn a_field_that_is_not_an_integer_is_absent() {
         let line = "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;";
         let (name, field) = parse_field(line).unwrap();
         assert_eq!((name.as_str(), field.size), ("prev_comm", 16));
@@ -494,13 +558,13 @@ mod tests {
 
     const RETURN: &str = include_str!("../kvm_userspace_exit.format");
 
-    fn name(names: &Names, code: u64, detail: u32) -> String {
+    fn name(names: &ReasonNames, code: u64, detail: u32) -> String {
         names.name(Reason { code, detail })
     }
 
     #[test]
-    fn both_processors_of_x86_have_their_own_names() {
-        let names = Names::new(KVM_EXIT, "exit_reason", Some("isa"));
+    fn intel_and_amd_have_their_own_names() {
+        let names = ReasonNames::new(KVM_EXIT, "exit_reason", Some("isa"));
         assert_eq!(name(&names, 12, 1), "HLT");
         assert_eq!(name(&names, 48, 1), "EPT_VIOLATION");
         assert_eq!(name(&names, 0x78, 2), "hlt");
@@ -509,41 +573,41 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_a_number_and_a_flag_is_said() {
-        let names = Names::new(KVM_EXIT, "exit_reason", Some("isa"));
+    fn a_code_without_a_name_is_a_number_and_flags_are_added() {
+        let names = ReasonNames::new(KVM_EXIT, "exit_reason", Some("isa"));
         assert_eq!(name(&names, 131_072, 2), "0x20000");
         assert_eq!(name(&names, 327_680, 2), "0x50000");
         assert_eq!(name(&names, 0x8000_0021, 1), "INVALID_STATE +0x80000000");
-        assert_eq!(name(&Names::default(), 7, 0), "0x7");
-        assert_eq!(name(&Names::new("", "scause", None), 23, 0), "store guest-page fault");
+        assert_eq!(name(&ReasonNames::default(), 7, 0), "0x7");
+        assert_eq!(name(&ReasonNames::new("", "scause", None), 23, 0), "store guest-page fault");
     }
 
     #[test]
-    fn a_guest_that_waits_on_powerpc_has_a_reason_of_its_own() {
+    fn a_ceded_powerpc_exit_has_a_reason_of_its_own() {
         let print = r#"__print_symbolic(REC->trap, { 0xc00, "SYSCALL" }), REC->ceded"#;
-        let names = Names::new(print, "trap", Some("ceded"));
+        let names = ReasonNames::new(print, "trap", Some("ceded"));
         assert_eq!(name(&names, 0xc00, 0), "SYSCALL");
         assert_eq!(name(&names, 0xc00, 1), "SYSCALL, ceded");
         assert_eq!(name(&names, 0xea0, 1), "0xea0, ceded");
     }
 
     #[test]
-    fn the_return_of_kvm_run_has_names_and_errors() {
-        let names = Names::new(RETURN, "reason", None);
+    fn returns_of_kvm_run_are_named_by_reason_or_error() {
+        let names = ReasonNames::new(RETURN, "reason", None);
         assert_eq!(name(&names, 2, 0), "KVM_EXIT_IO");
         assert_eq!(name(&names, (-4i64) as u64, 0), "signal");
         assert_eq!(name(&names, (-14i64) as u64, 0), "error 14");
         assert_eq!(names.name(Reason::GUEST), "KVM_RUN");
-        assert_eq!(Names::default().name(Reason::GUEST), "TIMEINGUEST");
+        assert_eq!(ReasonNames::default().name(Reason::GUEST), "TIMEINGUEST");
     }
 
     #[test]
-    fn a_trap_of_arm64_is_named_by_its_class() {
+    fn an_arm64_trap_is_named_by_its_exception_class() {
         let print = concat!(
             r#""%s", __print_symbolic(REC->ret, {0, "IRQ" }, {2, "TRAP"}), REC->esr_ec, "#,
             r#"__print_symbolic(REC->esr_ec, { (0x01), "WFx" }, { 0x24, "DABT_LOW" })"#,
         );
-        let names = Names::new(print, "ret", Some("esr_ec"));
+        let names = ReasonNames::new(print, "ret", Some("esr_ec"));
         assert_eq!(name(&names, 0, 0), "IRQ");
         assert_eq!(name(&names, 2, 1), "WFx");
         assert_eq!(name(&names, 2, 0x24), "DABT_LOW");
@@ -552,7 +616,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_gives_names(print in "(__print_symbolic\\(|REC->isa|[{}(),\" &0-9x]|\\PC)*") {
-            let names = Names::new(&print, "exit_reason", Some("isa"));
+            let names = ReasonNames::new(&print, "exit_reason", Some("isa"));
             let _ = names.name(Reason { code: 3, detail: 1 });
         }
     }
