@@ -119,7 +119,7 @@ fn request(kernel: &Kernel, machine: Machine) -> Request {
         machine,
         layout: layout(),
         modules: None,
-        beside: None,
+        side_programs: None,
         program: None,
     }
 }

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use ktax::engine::exact::{Exact, Paths};
+use ktax::engine::argv::CallPaths;
+use ktax::engine::exact::Exact;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Engine, Frozen, Limits, Request, Stop};
 use ktax::kernel::{self, Talk};
@@ -51,9 +52,9 @@ fn main() {
     let machine = Machine { model: Some(skylake), ..Machine::default() };
     let modelled = engine.boot(&Request { machine, ..request.clone() }).map_err(describe);
     let modelled = modelled.expect("it is there");
-    let pathless = engine.boot_with(&request, Paths::LeftOut).map_err(describe);
+    let pathless = engine.boot_with_paths(&request, CallPaths::NotFollowed).map_err(describe);
     let pathless = pathless.expect("it is there");
-    let plain = engine.boot_with(&request, Paths::LeftOutWithCostly).map_err(describe);
+    let plain = engine.boot_with_paths(&request, CallPaths::NotFollowedNorCostly).map_err(describe);
     let plain = plain.expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
     let nothing = "one run, nothing to do";
@@ -146,7 +147,7 @@ fn request(cache: &std::path::Path) -> Request {
         machine: Machine::default(),
         layout: layout(),
         modules: None,
-        beside: None,
+        side_programs: None,
         program: None,
     }
 }

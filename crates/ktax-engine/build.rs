@@ -1,4 +1,5 @@
-//! Compiles the guest, the plugin and the program that tests it, which become part of ktax.
+//! Compiles the C programs that become part of ktax: the guest, the plugin and the guest of the
+//! self-test.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -9,8 +10,9 @@ use ktax_build::{compile, files, guest_sources, watch};
 #[path = "../ktax-model/src/counters/table.rs"]
 mod table;
 
-/// Flags for a guest without a kernel: the output is the bytes of its memory.
-const SELF_TEST: &[&str] = &[
+/// Compiler flags for the guest of the self-test, which has no kernel: the output is the content of
+/// the guest's memory.
+const SELF_TEST_FLAGS: &[&str] = &[
     "-static",
     "-nostdlib",
     "-no-pie",
@@ -31,9 +33,10 @@ fn main() {
     compile("KTAX_HELLO", "ktax-hello", &hello, &["-static", "-nostdlib", "-Os", "-s"]);
     let self_test =
         ["start.S", "work.S", "main.c"].map(|file| format!("guest/self-test/{file}").into());
-    compile("KTAX_SELF_TEST", "ktax-self-test", &self_test, SELF_TEST);
-    // A callback for each call and each iteration of REP: no call in it goes through a table, and
-    // small functions of other files are part of it.
+    compile("KTAX_SELF_TEST", "ktax-self-test", &self_test, SELF_TEST_FLAGS);
+    // QEMU calls the plugin at each call and at each iteration of REP, so its callbacks must be
+    // fast: hidden symbols are not called through the PLT, and LTO inlines functions of other
+    // files.
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("counters-table.h"), table::plugin_header()).expect("OUT_DIR is writable");
     let include = format!("-I{}", out.display());

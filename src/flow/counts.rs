@@ -130,7 +130,7 @@ fn with_boots<T>(
     call: impl FnOnce(CountsBoots<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let plan = &dir.plan().method;
-    let engine = engine::named(&plan.key.engine).map(|engine| engine.measures);
+    let engine = engine::find_engine(&plan.key.engine).map(|engine| engine.measures);
     let Some(Measures::Counts { key, open }) = engine else {
         return Err(super::no_engine("counts", &plan.key.engine));
     };

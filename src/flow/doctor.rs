@@ -15,9 +15,11 @@ use crate::cache::{Budget, survey};
 use crate::disk::check_writable;
 use crate::engine::command::Counters;
 use crate::engine::exact::Exact;
-use crate::engine::host::{JournalState, Replayed, Running, journal_state, replay, state_dir};
+use crate::engine::host::{
+    JournalReplay, JournalState, RunningKernel, journal_state, replay, state_dir,
+};
 use crate::engine::kvm::allowed_cpus;
-use crate::engine::limits::LOOK_AT_CPUS;
+use crate::engine::limits::CPU_WATCH_TIME;
 use crate::engine::noise::{self, CpuShare};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
@@ -100,7 +102,11 @@ pub fn look(
     checks.push(("KVM", false, tried));
     checks.push(("tracefs", false, tracefs()));
     checks.push(("PMU", false, pmu()));
-    checks.push(("root", false, root(geteuid().is_root(), Running::default().may_change())));
+    checks.push((
+        "root",
+        false,
+        root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable()),
+    ));
     checks.push(("settings", true, settings()));
     Ok(Some(
         checks.into_iter().map(|(what, needed, found)| Check::new(what, needed, found)).collect(),
@@ -286,13 +292,15 @@ fn machine(jobs: usize) -> Found {
 
 /// Names the quiet CPUs, for timed runs. Counting does not need them.
 fn quiet_cpus() -> Found {
-    let looked = noise::cpu_shares(LOOK_AT_CPUS);
+    let looked = noise::cpu_shares(CPU_WATCH_TIME);
     match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
         Ok((shares, allowed)) => match describe_cpus(&shares, &allowed) {
             (found, fix) if fix.is_empty() => Ok(found),
             busy => Err(busy),
         },
-        Err(error) => wrong(format!("/proc/stat: {error}"), "mount /proc"),
+        Err(error) => {
+            wrong(format!("cannot measure how busy the CPUs are: {error}"), "mount /proc")
+        }
     }
 }
 
@@ -378,9 +386,9 @@ fn root(is_root: bool, may_change: io::Result<()>) -> Found {
 fn settings() -> Found {
     let dir = state_dir();
     match journal_state(&dir) {
-        Ok(JournalState::Nothing) => Ok("no setting of this machine is left changed".into()),
+        Ok(JournalState::Absent) => Ok("no setting of this machine is left changed".into()),
         Ok(JournalState::InUse) => Ok("a running ktax changes them, and will restore them".into()),
-        Ok(JournalState::Left) => wrong(
+        Ok(JournalState::LeftOver) => wrong(
             format!("left changed by a killed ktax; the journal is in {dir:?}"),
             // sudo drops environment variables by default.
             match env::var_os("KTAX_STATE") {
@@ -395,7 +403,7 @@ fn settings() -> Found {
 }
 
 /// Restores the settings that a killed ktax left changed.
-pub fn restore() -> Result<Replayed, Error> {
+pub fn restore() -> Result<JournalReplay, Error> {
     replay(&state_dir())
 }
 
@@ -462,7 +470,7 @@ mod tests {
     fn what_does_not_work_is_not_ok_and_says_what_fixes_it() {
         let old = Qemu { program: "q".into(), version: "7.2.22 (Debian)".into() };
         let new = Qemu { version: "10.0.2".into(), ..old.clone() };
-        let here = root(geteuid().is_root(), Running::default().may_change());
+        let here = root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable());
         for found in [newer_than_7(&old), newer_than_7(&new), tracefs(), pmu(), here, network()] {
             let check = Check::new("x", false, found);
             assert_eq!(check.ok, check.fix.is_empty(), "{check:?}");

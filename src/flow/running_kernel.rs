@@ -210,7 +210,7 @@ impl RepeatedCommand {
         observe(RunEvent::Ended);
         if let Some(failure) = command::failure(ended.status) {
             if !order.ignores_failure {
-                let last_words = last_words(&ended.last_words);
+                let last_words = last_words(&ended.stderr_tail);
                 return Err(Error::host(format!("`{shown}` failed with {failure}{last_words}"))
                     .next(
                         "use --show-output to see all that it prints, or --ignore-failure to count \

@@ -14,7 +14,7 @@ use super::programs;
 use super::session::Session;
 use super::{Error, ErrorContext};
 use crate::analyse::{compare_blocks, estimates, never_ran, noise, progress, times, wants_more};
-use crate::engine::host::{Host, Running};
+use crate::engine::host::{Host, RunningKernel};
 use crate::engine::kvm::{self, check_device};
 use crate::engine::noise::Watch;
 use crate::engine::qemu::Qemu;
@@ -56,7 +56,7 @@ pub(super) fn plan(
 /// Refuses CPUs, settings and values that this machine does not have.
 fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     cpus::check(&experiment.method.asked.machine)?;
-    settings_of(experiment).try_for_each(|side| Running::default().check(side))
+    settings_of(experiment).try_for_each(|side| RunningKernel::default().check(side))
 }
 
 /// Sides that are settings of the running kernel. A kernel that the user boots may have other
@@ -74,7 +74,7 @@ pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Erro
     if experiment.method.asked.runs_on == RunsOn::Guests {
         check_device(experiment.method.asked.machine.accelerator)?;
     }
-    settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
+    settings_of(experiment).try_for_each(|side| RunningKernel::default().check_writable(side))?;
     match experiment.plan()?.method.asked.is_in_blocks() {
         false => Ok(()),
         true => Err(blocks::booted_sides(
@@ -165,7 +165,7 @@ fn open_engine<'a>(
 ) -> Result<Box<dyn Timed + 'a>, Error> {
     let plan = &dir.plan().method;
     let Some(Measures::Times { open }) =
-        engine::named(&plan.asked.engine).map(|engine| engine.measures)
+        engine::find_engine(&plan.asked.engine).map(|engine| engine.measures)
     else {
         return Err(super::no_engine("times", &plan.asked.engine));
     };
@@ -177,28 +177,28 @@ fn open_engine<'a>(
         plan,
         cache: &session.cache,
         guests,
-        native: programs::timed_programs_here(plan, session)?,
+        native_programs: programs::timed_programs_here(plan, session)?,
         limits: session.limits.clone(),
-        between,
+        between_loops: between,
         cancel: session.cancel.clone(),
         note: Box::new(|text| session.observer.note(text)),
     })
 }
 
-fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, Error> {
+fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::GuestSetup, Error> {
     let plan = &dir.plan().method;
     let images = images(plan, session)?;
     let cpus = cpus::choose_for_run(dir)?;
     let programs = programs::timed_programs_in_guests(plan, session)?;
     check_device(plan.asked.machine.accelerator)?;
-    Ok(kvm::Setup {
+    Ok(kvm::GuestSetup {
         qemu: Qemu::find(session.qemu.as_deref())?,
         cache: session.cache.clone(),
         images,
         programs,
         shape: plan.asked.machine.clone(),
         cpus,
-        machine: crate::engine::noise::facts,
+        host_facts: crate::engine::noise::facts,
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
     })

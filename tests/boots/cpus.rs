@@ -228,8 +228,9 @@ fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
     let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
     let ran = run(ktax().args(kernel).args(["-w", CONTENDED]).args(FOUR).args(["--qemu", &old]))
         .exits(69);
-    let message = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
-                Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";
+    let message = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian); \
+                   name a newer QEMU with --qemu: Debian 13 has one, and on Debian 12 `ktax doctor \
+                   --newer-qemu DIR`";
     ran.says(message);
 }
 

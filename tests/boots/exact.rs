@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use ktax::engine::exact::{Exact, Paths};
+use ktax::engine::argv::CallPaths;
+use ktax::engine::exact::Exact;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits, Request};
 use ktax::kernel::Talk;
@@ -29,7 +30,7 @@ pub fn request() -> Request {
         machine: Machine::default(),
         layout: Layout { seed: 1, padding: 0, phase: 0 },
         modules: None,
-        beside: None,
+        side_programs: None,
         program: None,
     }
 }
@@ -53,8 +54,10 @@ const KINDS: [&str; 3] = ["path", "costly", "path-costly"];
 fn paths_and_costly_instructions_are_left_out_and_all_else_is_the_same() {
     let (engine, request) = (engine(None), request());
     let order = order(ROW, &request);
-    let [followed, pathless, plain] = [Paths::Followed, Paths::LeftOut, Paths::LeftOutWithCostly]
-        .map(|paths| engine.boot_with(&request, paths).unwrap().run(&order).unwrap().profile);
+    let [followed, pathless, plain] =
+        [CallPaths::Followed, CallPaths::NotFollowed, CallPaths::NotFollowedNorCostly].map(
+            |paths| engine.boot_with_paths(&request, paths).unwrap().run(&order).unwrap().profile,
+        );
     let kind = |line: &str| KINDS.into_iter().find(|kind| line.split('\t').next() == Some(kind));
     let found =
         |profile: &str| KINDS.map(|wanted| profile.lines().any(|line| kind(line) == Some(wanted)));

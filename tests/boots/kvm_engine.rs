@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use std::{fs, thread};
 
-use ktax::engine::kvm::{Kvm, Setup, allowed_cpus};
+use ktax::engine::kvm::{GuestSetup, Kvm, allowed_cpus};
 use ktax::engine::qemu::Qemu;
-use ktax::engine::{Booted, Cancel, Limits, Stop, Timed, noise};
+use ktax::engine::{BootOutput, Cancel, Limits, Stop, Timed, noise};
 use ktax::kernel::{Talk, obtain};
 use ktax::model::{
     Accelerator, Failure, Subject, TimedMachine, TimedPair, TimedSubject, TimesComparison,
@@ -35,7 +35,7 @@ fn kernel() -> PathBuf {
 /// An engine with a cache of its own, so that its QEMUs are known by it.
 fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
     let cpu = thread::available_parallelism().unwrap().get() - 1;
-    Kvm::new(Setup {
+    Kvm::new(GuestSetup {
         programs: None,
         qemu: Qemu::find(None).unwrap(),
         cache: cache.to_owned(),
@@ -48,7 +48,7 @@ fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
             accelerator: Accelerator::Tcg,
         },
         cpus: vec![cpu],
-        machine: noise::facts,
+        host_facts: noise::facts,
         limits: Limits::with_seconds(limit_s),
         cancel: cancel.clone(),
     })
@@ -69,7 +69,7 @@ fn rows(names: &[&str]) -> Vec<Workload> {
 }
 
 /// Boots, and looks that nothing is left.
-fn boot(boot_line: &str, names: &[&str], limit_s: u64) -> Result<Booted, Stop> {
+fn boot(boot_line: &str, names: &[&str], limit_s: u64) -> Result<BootOutput, Stop> {
     let dir = scratch();
     let engine = engine(dir.path(), limit_s, &Cancel::default());
     let rows: Vec<Workload> = names.iter().flat_map(|name| rows(&[name])).collect();

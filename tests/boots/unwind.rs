@@ -4,7 +4,7 @@
 use std::fs;
 
 use ktax::analyse::plain;
-use ktax::engine::exact::Paths;
+use ktax::engine::argv::CallPaths;
 use object::{Object, ObjectSection};
 
 use crate::common::require::newer_qemu;
@@ -99,7 +99,7 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     let mut drawn_frames = Vec::new();
     for (number, row) in ROWS.into_iter().enumerate() {
         let file = dir.path().join(number.to_string());
-        let boot = engine.boot_with(&request, Paths::Drawn(file.clone())).unwrap();
+        let boot = engine.boot_with_paths(&request, CallPaths::Sampled(file.clone())).unwrap();
         boot.run(&order(row, &request)).unwrap();
         drawn_frames.extend(draws(&fs::read_to_string(file).unwrap()));
     }

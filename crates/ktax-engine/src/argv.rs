@@ -1,5 +1,5 @@
-//! QEMU command lines, made by pure functions. Some options make two boots bit-identical; a comment
-//! at each of them says how.
+//! QEMU command lines, made by pure functions. Some options make two boots bit-identical; each of
+//! these options has a comment that says how.
 
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,29 @@ use ktax_host::cache::Scratch;
 use ktax_model::{Accelerator, Machine, Region, TimedMachine};
 use ktax_program::PackedPrograms;
 
-/// The machine type. Its version is that of QEMU, which is part of the Key.
+/// QEMU's machine type. Versions of QEMU differ in what `q35` is, so the version is part of the
+/// Key.
 pub const MACHINE: &str = "q35";
 
-/// Boot parameter for a kernel under the translator in real time: on a busy machine its timer is
-/// late, and the kernel would panic.
-pub const LATE_TIMER: &str = "no_timer_check";
+/// Boot parameter for a kernel that the translator runs in real time. On a busy host the first
+/// interrupts of the timer are late, and without this parameter the kernel would panic.
+pub const NO_TIMER_CHECK: &str = "no_timer_check";
 
 /// QEMU's translator with one thread for all CPUs. With one thread for each CPU, a CPU that
-/// translates code while another one patches it can keep a stale breakpoint and hit it for ever.
+/// translates code while another CPU patches the code can keep a stale breakpoint, and hit that
+/// breakpoint for ever.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
-/// Translator for several CPUs, and for a model. When the buffer of translated code is full, a
-/// slice ends and code is translated anew. Without a fixed size, this depends on the host's memory.
+/// Translator for several CPUs, and for the model of a machine. When the buffer of translated code
+/// is full, a slice ends and code is translated anew. The buffer has a fixed size because QEMU's
+/// default depends on the host's memory.
 const SIZED_TRANSLATOR: &str = "tcg,thread=single,tb-size=512";
 
 /// The port of the wire: `docs/wire.md`.
 const WIRE_PORT: u16 = 0x5e9;
+
+/// The year that begins when a machine under icount is switched on: the start of its clock.
+pub(super) const RTC_START_YEAR: u64 = 2020;
 
 /// The fw_cfg item of the order: `docs/wire.md`.
 pub const ORDER_ITEM: &str = "opt/ktax/order";
@@ -40,8 +46,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// New files of a directory.
-    pub(super) fn in_scratch(scratch: &Scratch) -> Files {
+    /// Returns the paths in a private directory.
+    pub(super) fn in_directory(scratch: &Scratch) -> Files {
         let [ram, wire, console, stderr] =
             ["ram", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
         Files { ram, wire, console, stderr }
@@ -59,7 +65,7 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// The part of a run that is counted.
     pub region: Region,
-    pub paths: &'a Paths,
+    pub paths: &'a CallPaths,
     pub slices: Option<Slices>,
     /// The kernel's variables, for the model of coherence.
     pub variables: Option<&'a Path>,
@@ -68,7 +74,7 @@ pub struct Plugin<'a> {
 }
 
 impl<'a> Plugin<'a> {
-    /// A plugin that counts between markers, and nothing more.
+    /// Returns options for counts between markers, without call paths, slices and models.
     pub(super) fn new(library: &'a Path, symbols: &'a Path, profile: &'a Path) -> Plugin<'a> {
         Plugin {
             library,
@@ -76,7 +82,7 @@ impl<'a> Plugin<'a> {
             programs: None,
             profile,
             region: Region::Marked,
-            paths: &Paths::LeftOut,
+            paths: &CallPaths::NotFollowed,
             slices: None,
             variables: None,
             machine: None,
@@ -86,41 +92,43 @@ impl<'a> Plugin<'a> {
 
 /// Extent to which the plugin follows calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Paths {
-    /// Calls are followed and counted.
+pub enum CallPaths {
+    /// The plugin follows calls and counts them.
     Followed,
-    /// Calls are not followed: to measure what that takes.
-    LeftOut,
-    /// Calls are not followed, and costly instructions are not counted: to measure what both take.
-    LeftOutWithCostly,
-    /// Calls are followed, and written to this new file at instructions that are drawn, with
-    /// registers and stack: for a test that unwinds them.
-    Drawn(PathBuf),
+    /// The plugin does not follow calls, so that benchmarks can measure the time that this takes.
+    NotFollowed,
+    /// The plugin neither follows calls nor counts costly instructions.
+    NotFollowedNorCostly,
+    /// The plugin follows calls. At random instructions it also writes the call path, the registers
+    /// and the stack to this new file, for a test that unwinds the stack.
+    Sampled(PathBuf),
 }
 
-/// The slices in which several CPUs execute.
+/// The slices in which several CPUs execute in turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices {
-    /// Instructions of a slice.
+    /// Number of instructions in a slice.
     pub quantum: u32,
-    /// Instructions of a slice while CPUs wait for each other, if they are others.
+    /// Number of instructions in a slice while CPUs wait for each other; `None` for the quantum.
     pub contended: Option<u32>,
-    /// The seed by which the length varies.
+    /// The seed by which the length of slices varies; `None` for slices of equal length.
     pub seed: Option<u32>,
-    /// Instructions after which the plugin ends the machine.
+    /// Number of instructions after which the plugin ends the machine.
     pub limit: u64,
 }
 
 /// Returns the boot line: the engine's parameters, the Layout's padding, and the Subject's
 /// parameters.
 ///
-/// The padding is a parameter with a dot, as of a module. The kernel does not pass such parameters
-/// to init, so the padding moves the kernel's data and not the stack of the guest program.
+/// The padding is the value of a parameter with a dot in its name, like a parameter of a module.
+/// The kernel does not pass such parameters to init, so the padding moves the kernel's data and not
+/// the stack of the guest program.
 pub fn boot_line(request: &Request) -> String {
     let padding = "x".repeat(request.layout.padding as usize);
     let engine = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
-    // The guest stops all CPUs but one before its freeze. When it starts them again, real ones
-    // would need 10 ms each, and be asked whether their clocks agree: here all have one.
+    // The guest stops all CPUs but one before its freeze. When the guest starts them again, the
+    // kernel would wait 10 ms for each CPU and compare the CPUs' time-stamp counters. Under icount
+    // all CPUs start at once and share one clock.
     let cpus = match request.machine.cpus {
         1 => String::new(),
         cpus => format!(" ktax.cpus={cpus} cpu_init_udelay=0 tsc=reliable"),
@@ -133,7 +141,8 @@ pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -
     from_files(request, initrd, files, control, true)
 }
 
-/// Arguments for a VM whose memory, wire and console are files.
+/// Arguments for a VM whose memory, wire and console are files. If `is_shared`, the VM writes to
+/// the file of its memory.
 fn from_files(
     request: &Request,
     initrd: &Path,
@@ -141,20 +150,20 @@ fn from_files(
     control: RawFd,
     is_shared: bool,
 ) -> Vec<String> {
-    let mut args = machine(request, initrd);
-    args.extend(memory(request, &files.ram, is_shared));
+    let mut args = machine_options(request, initrd);
+    args.extend(memory_options(request, &files.ram, is_shared));
     args.extend(ports(&files.wire, &files.console, control));
     args
 }
 
-/// The ports of the guest in files, and QEMU's monitor.
+/// Options for the guest's ports, which write to files, and for QEMU's monitor.
 fn ports(wire: &Path, console: &Path, control: RawFd) -> Vec<String> {
     let mut args = devices(wire, &format!("file:{}", escape(console)));
     args.extend(monitor(control));
     args
 }
 
-/// Arguments for a VM that starts from a Snapshot. It maps the memory file privately.
+/// Arguments for a VM that starts from a Snapshot and maps the file of its memory privately.
 pub fn resume(
     request: &Request,
     initrd: &Path,
@@ -169,7 +178,7 @@ pub fn resume(
     args
 }
 
-/// Arguments for a VM that boots with the plugin, and has an order for the time after its freeze.
+/// Arguments for a VM that boots with the plugin, and runs an order after its freeze.
 pub fn boot(
     request: &Request,
     initrd: &Path,
@@ -191,8 +200,8 @@ fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
     args
 }
 
-/// Arguments for a QEMU with the plugin and without a machine.
-pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
+/// Arguments for a QEMU that loads the plugin and has no machine.
+pub fn plugin_only(plugin: &Plugin, control: RawFd) -> Vec<String> {
     let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
     args.extend(["-icount", "shift=0,sleep=off", "-accel", TRANSLATOR].map(String::from));
     args.extend(["-plugin".into(), plugin_option(plugin)]);
@@ -203,37 +212,38 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
 /// Arguments for a machine with a guest that has no kernel, and no memory in a file.
 pub fn self_test(
     image: &Path,
-    words: &str,
+    command_line: &str,
     cpus: u32,
     files: &Files,
     control: RawFd,
     plugin: &Plugin,
 ) -> Vec<String> {
-    let mut args = translator(&Machine { cpus, ..Machine::default() }, 1);
+    let mut args = translator_options(&Machine { cpus, ..Machine::default() }, 1);
     args.extend(["-kernel".into(), image.display().to_string()]);
-    args.extend(["-append", words, "-M", MACHINE, "-m", "64"].map(String::from));
-    args.extend(ALONE.map(String::from));
+    args.extend(["-append", command_line, "-M", MACHINE, "-m", "64"].map(String::from));
+    args.extend(NO_DEFAULTS.map(String::from));
     args.extend(["-action", "panic=pause"].map(String::from));
     args.extend(ports(&files.wire, &files.console, control));
     args.extend(["-plugin".into(), plugin_option(plugin)]);
     args
 }
 
-/// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
+/// The fw_cfg item of the orders of a timed boot: `docs/wire.md`.
 const ORDERS_ITEM: &str = "opt/ktax/orders";
 
-/// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has
-/// other addresses, so that the effect of one placement is not taken for the cost of the Kernel.
+/// Returns the boot line of a timed boot: the engine's parameters, then the Subject's. KASLR stays
+/// on, so every Boot has other addresses, and the effect of one placement of code is not taken for
+/// the cost of the Kernel.
 pub fn timed_boot_line(accelerator: Accelerator, subject_line: &str) -> String {
     let engine = "console=ttyS0 quiet panic=-1 oops=panic";
     let line = match accelerator {
         Accelerator::Kvm => format!("{engine} {subject_line}"),
-        Accelerator::Tcg => format!("{engine} {LATE_TIMER} {subject_line}"),
+        Accelerator::Tcg => format!("{engine} {NO_TIMER_CHECK} {subject_line}"),
     };
     line.trim_end().to_owned()
 }
 
-/// Arguments for a VM that boots until its freeze. When it continues, it runs the orders.
+/// Arguments for a VM that boots until its freeze, and runs the orders when it continues.
 pub fn timed_boot(
     shape: &TimedMachine,
     (image, initrd): (&Path, &Path),
@@ -264,47 +274,50 @@ pub fn timed_boot(
         ["-fw_cfg".into(), format!("name={ORDERS_ITEM},file={}", escape(orders))],
     ]
     .concat();
-    args.extend(ALONE.map(String::from));
+    args.extend(NO_DEFAULTS.map(String::from));
     args.extend(ports(&files.wire, &files.console, control));
     args
 }
 
-/// Options that leave out all devices and settings that are not asked for.
-const ALONE: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
+/// Options against QEMU's default devices, the user's QEMU configuration, and a reboot.
+const NO_DEFAULTS: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
 
-fn machine(request: &Request, initrd: &Path) -> Vec<String> {
+/// Options for the machine, its kernel and its initrd, without memory and ports.
+fn machine_options(request: &Request, initrd: &Path) -> Vec<String> {
     let Request { machine, layout, .. } = request;
-    let mut args = translator(machine, layout.seed);
+    let mut args = translator_options(machine, layout.seed);
     args.extend(["-kernel".into(), request.image.display().to_string()]);
     args.extend(["-initrd".into(), initrd.display().to_string()]);
     args.extend(["-append".into(), boot_line(request)]);
-    args.extend(ALONE.map(String::from));
+    args.extend(NO_DEFAULTS.map(String::from));
     args
 }
 
-/// Options for CPUs that execute the same in each boot.
-fn translator(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<String> {
-    let has_size = *cpus > 1 || model.is_some();
+/// Options for CPUs that execute the same instructions in each boot.
+fn translator_options(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<String> {
+    let is_sized = *cpus > 1 || model.is_some();
     [
-        // One thread for all CPUs: with several, counts are not exact.
-        ["-accel".into(), if has_size { SIZED_TRANSLATOR } else { TRANSLATOR }.into()],
+        // Both have one thread for all CPUs. With several threads, counts are not exact.
+        ["-accel".into(), if is_sized { SIZED_TRANSLATOR } else { TRANSLATOR }.into()],
         ["-smp".into(), cpus.to_string()],
         ["-cpu".into(), cpu.clone()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
         ["-icount", "shift=0,sleep=off"].map(String::from),
-        // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
+        // The other inputs that could differ are RDRAND and the firmware's rng-seed, which depend
+        // on the seed, and the clock.
         ["-seed".into(), seed.to_string()],
-        ["-rtc", "base=2020-01-01,clock=vm"].map(String::from),
+        ["-rtc".into(), format!("base={RTC_START_YEAR}-01-01,clock=vm")],
         // No device that depends on the host's time.
         ["-display", "none"].map(String::from),
     ]
     .concat()
 }
 
-/// Options for memory that is a file. A boot writes it; a resumed VM maps it privately.
-fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
+/// Options for memory that is a file: shared for a boot, which writes the file, and private for a
+/// resumed VM.
+fn memory_options(request: &Request, ram: &Path, is_shared: bool) -> Vec<String> {
     let mib = request.machine.memory_mib;
-    let share = if share { "on" } else { "off" };
+    let share = if is_shared { "on" } else { "off" };
     let path = escape(ram);
     vec![
         "-M".into(),
@@ -318,7 +331,7 @@ fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     ]
 }
 
-/// Options for the ports of `docs/wire.md`, with the files of wire and console.
+/// Options for the ports of `docs/wire.md`. `console` is QEMU's name of a serial port's other end.
 pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     [
         ["-serial".into(), console.into()],
@@ -330,7 +343,7 @@ pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     .concat()
 }
 
-/// Options for the monitor, on an inherited file descriptor.
+/// Options for QEMU's monitor on an inherited file descriptor.
 pub fn monitor(control: RawFd) -> Vec<String> {
     vec![
         "-chardev".into(),
@@ -343,23 +356,23 @@ pub fn monitor(control: RawFd) -> Vec<String> {
 fn plugin_option(plugin: &Plugin) -> String {
     let region = if matches!(plugin.region, Region::Boot) { ",region=boot" } else { "" };
     let paths = match plugin.paths {
-        Paths::Followed => String::new(),
-        Paths::LeftOut => ",paths=no".to_owned(),
-        Paths::LeftOutWithCostly => ",paths=no,costly=no".to_owned(),
-        Paths::Drawn(to) => format!(",draw={}", escape(to)),
+        CallPaths::Followed => String::new(),
+        CallPaths::NotFollowed => ",paths=no".to_owned(),
+        CallPaths::NotFollowedNorCostly => ",paths=no,costly=no".to_owned(),
+        CallPaths::Sampled(file) => format!(",draw={}", escape(file)),
     };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
     let programs = plugin.programs.map_or(String::new(), |programs| {
         let [archive, functions] = [&programs.archive, &programs.symbols].map(|file| escape(file));
         format!(",archive={archive},functions={functions}")
     });
-    // Without a seed each slice is as long as the quantum.
+    // Without `jitter` each slice is as long as the quantum, so a seed of 0 must be another number.
     let slices =
         plugin.slices.map_or(String::new(), |Slices { quantum, contended, seed, limit }| {
             let contended = contended.map(|quantum| format!(",contended={quantum}"));
             let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
-            let more = [contended, jitter].map(Option::unwrap_or_default).concat();
-            format!(",limit={limit},quantum={quantum}{more}")
+            let optional = [contended, jitter].map(Option::unwrap_or_default).concat();
+            format!(",limit={limit},quantum={quantum}{optional}")
         });
     let models = [("coherence", plugin.variables), ("machine", plugin.machine)];
     let models = models
@@ -368,15 +381,16 @@ fn plugin_option(plugin: &Plugin) -> String {
     format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{models}")
 }
 
-/// Escapes a value of QEMU's option lists, in which a comma is written twice.
+/// Escapes a path for QEMU's option lists, in which a comma is written twice.
 pub fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// Returns a shell script that boots the same machine by hand and runs the order that `$1` names.
+/// Returns a shell script that boots the machine of a request by hand, and runs the order in the
+/// file `$1`.
 pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
-    let mut args = machine(request, initrd);
-    // The console on the terminal, the wire in a file, no freeze.
+    let mut args = machine_options(request, initrd);
+    // The console is on the terminal, the wire goes to a file, and the guest does not freeze.
     args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
     args.extend(devices(Path::new("wire.log"), "stdio"));
     args.extend(["-action".into(), "panic=none".into()]);
@@ -386,13 +400,13 @@ pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
     shell_script(program, args, comment, &format!("-fw_cfg \"name={ORDER_ITEM},file=$1\""))
 }
 
-/// Returns a shell script that starts `program` with these arguments and with `more`, which may use
-/// `$1`.
-pub fn shell_script(program: &Path, args: Vec<String>, comment: &str, more: &str) -> String {
+/// Returns a shell script that starts `program` with these arguments, and then with `tail`, which
+/// is shell text that may use `$1`.
+pub fn shell_script(program: &Path, args: Vec<String>, comment: &str, tail: &str) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
     let mut lines = vec![quote(program.display().to_string())];
     lines.extend(args.into_iter().map(quote));
-    format!("#!/bin/sh\n{comment}\nexec {} \\\n  {more}\n", lines.join(" \\\n  "))
+    format!("#!/bin/sh\n{comment}\nexec {} \\\n  {tail}\n", lines.join(" \\\n  "))
 }
 
 #[cfg(test)]
@@ -416,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_as_asked_for() {
+    fn options_follow_the_machine_of_the_request() {
         for accelerator in [Accelerator::Kvm, Accelerator::Tcg] {
             let args = args(accelerator, "console=ttyS0 a=b c");
             let name = if accelerator == Accelerator::Kvm { "kvm" } else { "tcg,thread=single" };
@@ -432,21 +446,21 @@ mod tests {
     }
 
     #[test]
-    fn time_is_real_and_nothing_counts() {
+    fn a_timed_boot_has_real_time_and_no_plugin() {
         let args = args(Accelerator::Kvm, "");
-        for never in ["-icount", "-plugin", "-incoming", "-seed", "-rtc"] {
-            assert!(!args.iter().any(|arg| arg == never), "{never}");
+        for unwanted in ["-icount", "-plugin", "-incoming", "-seed", "-rtc"] {
+            assert!(!args.iter().any(|arg| arg == unwanted), "{unwanted}");
         }
     }
 
     #[test]
-    fn a_comma_in_a_path_does_not_end_it() {
+    fn commas_in_paths_are_doubled() {
         let args = args(Accelerator::Kvm, "");
         assert_eq!(value(&args, "-fw_cfg"), "name=opt/ktax/orders,file=/r/a,,b");
     }
 
     #[test]
-    fn the_boot_line_is_the_engines_and_the_subjects() {
+    fn the_boot_line_has_the_engines_parameters_first() {
         let engine = "console=ttyS0 quiet panic=-1 oops=panic";
         assert_eq!(timed_boot_line(Accelerator::Kvm, ""), engine);
         let line = timed_boot_line(Accelerator::Kvm, "mitigations=off nokaslr");

@@ -1,5 +1,6 @@
-//! The running kernel: the guest's own programs run on it as plain processes, and a Side changes
-//! its settings. What is changed is written down first, and restored.
+//! The running kernel: Workloads run on it as plain processes of the guest's program, and a Side
+//! changes its settings. ktax writes the old values to a journal before it changes a setting, and
+//! restores them.
 
 mod changes;
 
@@ -22,14 +23,14 @@ use serde::{Deserialize, Serialize};
 
 use super::command::die_with_parent;
 use super::limits::{Cancel, Limits, timespec};
-use super::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
-use crate::{noise, payload};
+use super::{BootOutput, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
+use crate::{bracketed_word, noise, payload};
 use ktax_host::cache::Holder;
 use ktax_host::text::{did_you_mean, nearest};
 use ktax_model::{Error, ErrorKind, Facts, Failure, Result, RunsOn, TimedSubject, Workload};
 use ktax_program::NativePrograms;
 
-pub use changes::{Changer, JournalState, Replayed, journal_state, replay, state_dir};
+pub use changes::{Changer, JournalReplay, JournalState, journal_state, replay, state_dir};
 
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",
@@ -38,10 +39,11 @@ pub const ENGINE: EngineEntry = EngineEntry {
     measures: Measures::Times { open: |setup| Ok(Box::new(TimedHost::open(setup)?)) },
 };
 
-/// The time that the guest's janitor has to remove what a killed workload leaves.
-const TIDYING: Duration = Duration::from_secs(60);
+/// The time that the guest program's janitor process has to remove the files and processes of a
+/// killed workload.
+const CLEANUP_TIME: Duration = Duration::from_secs(60);
 
-/// The running kernel.
+/// The programs and limits with which Workloads run on the running kernel.
 pub struct Host {
     guest: PathBuf,
     hello: PathBuf,
@@ -57,18 +59,19 @@ impl Host {
         Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
     }
 
-    /// Adds the user's programs, if there are any, and the directory in which they start.
+    /// Sets the user's programs, and the directory in which they start.
     #[must_use]
     pub fn with_programs(self, programs: Option<(NativePrograms, PathBuf)>) -> Host {
         Host { programs, ..self }
     }
 
-    /// Runs a Workload in a process of its own and returns its output. When this returns, no
-    /// process or file of it is left: its janitor holds the pipe open until then.
+    /// Runs a Workload in a new process and returns the output. When this returns, the Workload has
+    /// left no process or file: the janitor process removes them before it closes the pipe of the
+    /// output.
     ///
-    /// `prefix` is a command that gets the program and its arguments. It must execute the program
-    /// in its own process, as `taskset`, `chrt` and `setarch` do. If it starts a child, or changes
-    /// the user, ktax cannot end that process.
+    /// `prefix` is a command that gets the program and its arguments. The command must execute the
+    /// program in its own process, as `taskset`, `chrt` and `setarch` do. ktax cannot end a process
+    /// that the command starts as a child, or runs as another user.
     pub fn run(
         &self,
         prefix: &[String],
@@ -78,30 +81,30 @@ impl Host {
         let failed =
             |operation: &str| host_failure(&format!("{operation} {}", self.guest.display()));
         let mut stderr = tempfile::tempfile().map_err(failed("run"))?;
-        let behind = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
+        let prefix_failure = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
         let started = self.start(prefix, workload, counters, &stderr);
         let mut child = started.map_err(|error| match prefix {
             [] => failed("run")(error),
-            _ => behind(error.to_string()),
+            _ => prefix_failure(error.to_string()),
         })?;
         let mut stdout = child.stdout.take().expect("it is piped");
-        let ended = self.read_output(&mut child, &mut stdout);
-        if ended.is_err() {
+        let output = self.read_output(&mut child, &mut stdout);
+        if output.is_err() {
             drop(child.kill());
-            drop(drain(&mut stdout, Instant::now() + TIDYING));
+            drop(drain(&mut stdout, Instant::now() + CLEANUP_TIME));
         }
         let status = child.wait().map_err(failed("wait for"))?;
         if self.programs.is_some() {
-            end_orphans();
+            kill_orphans();
         }
-        let wire = ended?;
+        let wire = output?;
         if wire.is_empty() {
             let mut printed = Vec::new();
             stderr.rewind().and_then(|()| stderr.read_to_end(&mut printed)).ok();
             let console = format!("{status} {}", ktax_host::text::escape_bytes(&printed));
             return Err(match prefix {
                 [] => Failure::NoAnswer { console },
-                _ => behind(console),
+                _ => prefix_failure(console),
             }
             .into());
         }
@@ -131,7 +134,7 @@ impl Host {
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
         if let Some((programs, directory)) = &self.programs {
-            // Processes whose parents end become children of this one.
+            // Processes whose parents end become children of ktax, so that ktax can end them.
             set_child_subreaper(Some(getpid()))?;
             command.env("KTAX_PROGRAMS", programs.directory()).current_dir(directory);
         }
@@ -171,12 +174,14 @@ impl Host {
     }
 }
 
-fn is_readable(stdout: &ChildStdout, within: Duration) -> bool {
+/// Waits until the pipe has data or is closed, and returns whether that was within the timeout.
+fn is_readable(stdout: &ChildStdout, timeout: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
-    // An interrupted poll only returns early.
-    matches!(poll(&mut fds, Some(&timespec(within))), Ok(1..))
+    // A poll that a signal interrupts only returns early.
+    matches!(poll(&mut fds, Some(&timespec(timeout))), Ok(1..))
 }
 
+/// Reads and drops output until the pipe is closed or the deadline is over.
 fn drain(stdout: &mut ChildStdout, deadline: Instant) -> io::Result<()> {
     let mut block = [0; 4096];
     while Instant::now() < deadline {
@@ -192,23 +197,24 @@ pub struct TimedHost<'a> {
     host: Host,
     changer: RefCell<Changer<'a>>,
     facts: fn() -> Facts,
-    between: &'a dyn Fn(),
+    between_loops: &'a dyn Fn(),
 }
 
 impl<'a> TimedHost<'a> {
     /// Opens the running kernel for both Sides of a Plan, with the journal of this machine.
     pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>> {
-        let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
-        let programs = Host::new(cache, limits, cancel)
+        let TimedSetup { plan, cache, limits, cancel, note, between_loops, .. } = setup;
+        let host = Host::new(cache, limits, cancel)
             .map_err(host_failure("cannot put the guest program into the cache"))?
-            .with_programs(native);
+            .with_programs(setup.native_programs);
         let sides = plan.asked.subjects.both();
-        let made = TimedHost::new(programs, &state_dir(), sides, noise::facts, note)?;
-        Ok(TimedHost { between, ..made })
+        let timed = TimedHost::new(host, &state_dir(), sides, noise::facts, note)?;
+        Ok(TimedHost { between_loops, ..timed })
     }
 
-    /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
-    /// journal, `facts` reads the facts of the machine, `note` prints a line for the user.
+    /// Restores the settings that a killed ktax left changed, and reads the present settings. The
+    /// journal is in `dir`; `facts` reads the facts of the machine; `note` prints a line for the
+    /// user.
     pub fn new(
         host: Host,
         dir: &Path,
@@ -217,51 +223,52 @@ impl<'a> TimedHost<'a> {
         note: impl Fn(&str) + 'a,
     ) -> Result<TimedHost<'a>> {
         let changer = RefCell::new(Changer::new(dir, sides, note)?);
-        Ok(TimedHost { host, changer, facts, between: &|| () })
+        Ok(TimedHost { host, changer, facts, between_loops: &|| () })
     }
 }
 
 impl Timed for TimedHost<'_> {
-    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<BootOutput, Stop> {
         if self.host.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        self.changer.borrow_mut().apply(subject).map_err(failed)?;
+        self.changer.borrow_mut().apply(subject).map_err(setting_failure)?;
         let facts = (self.facts)();
         let mut wires = Vec::with_capacity(loops.len());
-        // A row that hangs waits for the limit once, not once in each loop.
-        let mut ended: BTreeMap<&str, Failure> = BTreeMap::new();
+        // A row that failed is not run again: if it hangs, it waits for the limit only once.
+        let mut failures: BTreeMap<&str, Failure> = BTreeMap::new();
         for workload in loops {
-            (self.between)();
-            if let Some(failure) = ended.get(workload.row.as_str()) {
+            (self.between_loops)();
+            if let Some(failure) = failures.get(workload.row.as_str()) {
                 wires.push(Err(failure.clone()));
                 continue;
             }
             wires.push(match self.host.run(&subject.prefix, workload, false) {
                 Ok(wire) => Ok(wire),
                 Err(Stop::Failed(failure, _)) => {
-                    ended.insert(&workload.row, failure.clone());
+                    failures.insert(&workload.row, failure.clone());
                     Err(failure)
                 }
                 Err(Stop::Cancelled) => return Err(Stop::Cancelled),
             });
         }
-        Ok(Booted { facts, wires, console: Vec::new() })
+        Ok(BootOutput { facts, wires, console: Vec::new() })
     }
 
     fn end(&self) -> Result<(), Stop> {
-        self.changer.borrow_mut().restore().map_err(failed)
+        self.changer.borrow_mut().restore().map_err(setting_failure)
     }
 }
 
-fn failed(error: Error) -> Stop {
+fn setting_failure(error: Error) -> Stop {
     Failure::Setting { reason: error.to_string() }.into()
 }
 
-/// Ends all children of this process, and those that it gets by that. Nothing else may have one.
-fn end_orphans() {
-    while let Some(left) = Some(children()).filter(|left| !left.is_empty()) {
-        for pid in left {
+/// Kills all children of this process, also those that it inherits when their parents end. No other
+/// thread may have a child at this time.
+fn kill_orphans() {
+    while let Some(pids) = Some(child_pids()).filter(|pids| !pids.is_empty()) {
+        for pid in pids {
             // The process may have ended by itself.
             kill_process(pid, Signal::KILL).ok();
             waitpid(Some(pid), WaitOptions::empty()).ok();
@@ -269,7 +276,7 @@ fn end_orphans() {
     }
 }
 
-fn children() -> Vec<Pid> {
+fn child_pids() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -277,10 +284,10 @@ fn children() -> Vec<Pid> {
     pids.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-// The settings that a Side changes, and their files.
+// The settings that a Side changes, and the kernel's files of these settings.
 
-/// A setting of the running kernel. The name comes from users and from files;
-/// [`Running`] makes the path of it, which cannot lead out of the kernel's own directory.
+/// A setting of the running kernel. Its name comes from users and from files, so only
+/// [`Setting::path`] makes a path of it, which cannot lead out of the kernel's own directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
@@ -306,23 +313,25 @@ const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const SYSCTLS: &str = "proc/sys";
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
-/// Depth of directories that are searched below `/proc/sys`; none is deeper.
-const DEEPEST: usize = 8;
+/// Depth to which `/proc/sys` is searched. No directory in it is deeper.
+const MAX_DEPTH: usize = 8;
 
 /// The longest value of a setting, in bytes.
-const LONGEST_BYTES: u64 = 64 << 10;
+const MAX_VALUE_BYTES: u64 = 64 << 10;
 
 impl Setting {
-    /// Makes a sysctl of a name as in sysctl(8). Of `.` and `/`, the one that comes first separates
-    /// the parts; the other one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
+    /// Parses the name of a sysctl as sysctl(8) does. The first `.` or `/` in the name is the
+    /// separator of its parts; the other character stands for a dot within a part, as in
+    /// `net.ipv4.conf.eth0/100.mtu`.
     pub fn sysctl(name: &str) -> Result<Setting> {
         let is_dotted = name.find(['.', '/']).is_none_or(|index| name.as_bytes()[index] == b'.');
-        let name = if is_dotted { name.to_owned() } else { swap(name) };
+        let name = if is_dotted { name.to_owned() } else { swap_separators(name) };
         let setting = Setting::Sysctl(name);
         setting.path().map(|_| setting)
     }
 
-    /// The path below the root. Every path is made here, so that no name leads elsewhere.
+    /// Returns the path below the root. An error for a name that would lead out of the directory of
+    /// its kind of settings.
     pub(super) fn path(&self) -> Result<PathBuf> {
         let (path, name) = match self {
             Setting::Thp => return Ok(THP.into()),
@@ -334,10 +343,10 @@ impl Setting {
                 (is_number.then(path), policy)
             }
             Setting::Sysctl(name) => {
-                let below = swap(name);
+                let below = swap_separators(name);
                 let is_part = |part: &str| !["", ".", ".."].contains(&part);
-                let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
-                let is_name = is_plain && below.len() < 4096 && below.split('/').all(is_part);
+                let is_printable = name.bytes().all(|byte| byte.is_ascii_graphic());
+                let is_name = is_printable && below.len() < 4096 && below.split('/').all(is_part);
                 (is_name.then(|| Path::new(SYSCTLS).join(below)), name)
             }
         };
@@ -348,8 +357,8 @@ impl Setting {
     }
 }
 
-/// Converts between a name with dots and a path: each stands for the other within a part.
-fn swap(name: &str) -> String {
+/// Converts between a name with dots and a path: `.` and `/` change their roles.
+fn swap_separators(name: &str) -> String {
     let swapped = name.chars().map(|c| match c {
         '.' => '/',
         '/' => '.',
@@ -358,59 +367,61 @@ fn swap(name: &str) -> String {
     swapped.collect()
 }
 
-/// Returns whether two spellings are the same value; the kernel separates numbers by tabs.
-pub(super) fn is_same(value: &str, other: &str) -> bool {
+/// Returns whether two texts are the same value. The kernel may separate its words by tabs.
+pub(super) fn is_same_value(value: &str, other: &str) -> bool {
     value.split_whitespace().eq(other.split_whitespace())
 }
 
-/// Returns whether the value is one line that can be written and read back.
-pub(super) fn is_plain(value: &str) -> bool {
-    value.len() as u64 <= LONGEST_BYTES && !value.chars().any(|c| c.is_control() && c != '\t')
+/// Returns whether the value is a single line without control characters, not too long.
+pub(super) fn is_single_line(value: &str) -> bool {
+    value.len() as u64 <= MAX_VALUE_BYTES && !value.chars().any(|c| c.is_control() && c != '\t')
 }
 
-/// The files of the running kernel, below a root that tests can plant.
+/// The settings of the running kernel, in files below a root that tests can choose.
 #[derive(Debug, Clone)]
-pub struct Running {
+pub struct RunningKernel {
     pub(super) root: PathBuf,
 }
 
-impl Default for Running {
+impl Default for RunningKernel {
     fn default() -> Self {
-        Running { root: "/".into() }
+        RunningKernel { root: "/".into() }
     }
 }
 
 /// Outcome of writing a value.
-pub(super) enum Written {
-    AsAsked,
+pub(super) enum WriteOutcome {
+    /// The setting reads back as the value.
+    Accepted,
+    /// The kernel refused the value.
     Refused(io::Error),
-    /// The kernel changed it to this value.
-    Became(String),
+    /// The setting reads back as this other value.
+    Adjusted(String),
 }
 
-impl Running {
-    /// Returns the settings of a Subject, with the values as the user spells them. Only the kernel
-    /// can tell whether it accepts a value.
-    pub fn wanted(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
-        let mut wanted = BTreeMap::new();
+impl RunningKernel {
+    /// Returns the settings that a Subject sets, with the values as the user wrote them. Only the
+    /// kernel can tell whether it accepts a value.
+    pub fn settings_of(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
+        let mut settings = BTreeMap::new();
         for (name, value) in &subject.sysctl {
             let setting = Setting::sysctl(name)?;
-            if wanted.insert(setting.clone(), value.clone()).is_some() {
+            if settings.insert(setting.clone(), value.clone()).is_some() {
                 return Err(Error::user(format!("{setting} is set twice, in two spellings"))
                     .next("remove one"));
             }
         }
-        wanted.extend(subject.thp.iter().map(|value| (Setting::Thp, value.clone())));
+        settings.extend(subject.thp.iter().map(|value| (Setting::Thp, value.clone())));
         if let Some(value) = &subject.governor {
-            wanted.extend(self.governors()?.into_iter().map(|setting| (setting, value.clone())));
+            settings.extend(self.governors()?.into_iter().map(|setting| (setting, value.clone())));
         }
-        match wanted.iter().find(|(_, value)| !is_plain(value)) {
+        match settings.iter().find(|(_, value)| !is_single_line(value)) {
             Some((setting, _)) => {
-                let what = "is too long or has control characters";
-                Err(Error::user(format!("the value of {setting} {what}"))
+                let problem = "is too long or has control characters";
+                Err(Error::user(format!("the value of {setting} {problem}"))
                     .next("use one short line"))
             }
-            None => Ok(wanted),
+            None => Ok(settings),
         }
     }
 
@@ -420,8 +431,8 @@ impl Running {
         let governors = policies.map(Setting::Governor);
         let found: Vec<Setting> = governors.filter(|governor| governor.path().is_ok()).collect();
         if found.is_empty() {
-            let what = "this machine has no frequency governor (no cpufreq policy)";
-            return Err(Error::user(what).next("remove `governor`"));
+            let problem = "this machine has no frequency governor (no cpufreq policy)";
+            return Err(Error::user(problem).next("remove `governor`"));
         }
         Ok(found)
     }
@@ -430,33 +441,35 @@ impl Running {
         Ok(self.root.join(setting.path()?))
     }
 
-    /// Checks that this process may change sysctls, by one that every kernel has. Root may not
-    /// where a container mounts them read-only.
-    pub fn may_change(&self) -> io::Result<()> {
+    /// Checks that this process may change sysctls, by the example of one that every kernel has. In
+    /// a container that mounts /proc/sys read-only, even root may not.
+    pub fn check_sysctls_writable(&self) -> io::Result<()> {
         Ok(access(self.root.join(SYSCTLS).join("kernel/panic"), Access::WRITE_OK)?)
     }
 
-    /// Reads the present value, in the spelling in which it is written. A setting that the kernel
-    /// does not have is an error of the kind [`ErrorKind::Absent`].
+    /// Reads the present value, in the form that the kernel accepts back. The error for a setting
+    /// that the kernel does not have is of the kind [`ErrorKind::Absent`].
     pub fn read(&self, setting: &Setting) -> Result<String> {
         let path = self.file(setting)?;
         let failed = |reason: io::Error| match reason.kind() {
-            io::ErrorKind::NotFound => absent(setting, &path, None),
-            _ => unreadable(setting, &path, &reason),
+            io::ErrorKind::NotFound => absent_error(setting, &path, None),
+            _ => access_error(setting, &path, &reason),
         };
         let mut text = String::new();
         let file = File::open(&path).map_err(failed)?;
-        file.take(LONGEST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        file.take(MAX_VALUE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
         let text = text.trim_end_matches('\n');
-        // In a list of words, the present one is in brackets: `always [madvise] never`.
-        let chosen = || text.split_once('[')?.1.split_once(']').map(|(chosen, _)| chosen);
-        Ok(if *setting == Setting::Thp { chosen().unwrap_or(text) } else { text }.to_owned())
+        let value = match setting {
+            Setting::Thp => bracketed_word(text).unwrap_or(text),
+            _ => text,
+        };
+        Ok(value.to_owned())
     }
 
-    /// Writes a value and reads it back, because the kernel may change it.
-    pub(super) fn try_set(&self, setting: &Setting, value: &str) -> Result<Written> {
+    /// Writes a value and reads it back, because the kernel may adjust it.
+    pub(super) fn try_set(&self, setting: &Setting, value: &str) -> Result<WriteOutcome> {
         let path = self.file(setting)?;
-        // The kernel reads a value from a single write.
+        // The kernel takes the value from a single write(2).
         let written = OpenOptions::new()
             .write(true)
             .truncate(true)
@@ -465,21 +478,24 @@ impl Running {
         if let Err(error) = written {
             return match error.raw_os_error() {
                 Some(libc::EINVAL | libc::ERANGE | libc::ENODEV | libc::EOPNOTSUPP) => {
-                    Ok(Written::Refused(error))
+                    Ok(WriteOutcome::Refused(error))
                 }
-                _ => Err(no_access(setting, &path, error)),
+                _ => Err(write_error(setting, &path, error)),
             };
         }
-        let became = self.read(setting)?;
-        Ok(if is_same(&became, value) { Written::AsAsked } else { Written::Became(became) })
+        let value_now = self.read(setting)?;
+        Ok(match is_same_value(&value_now, value) {
+            true => WriteOutcome::Accepted,
+            false => WriteOutcome::Adjusted(value_now),
+        })
     }
 
-    /// Writes a value, which the kernel must take as it is.
+    /// Writes a value. An error if the kernel refuses or adjusts it.
     pub(super) fn set(&self, setting: &Setting, value: &str) -> Result<()> {
         match self.try_set(setting, value)? {
-            Written::AsAsked => Ok(()),
-            Written::Refused(reason) => Err(refused(setting, value, &reason)),
-            Written::Became(became) => Err(became_other(setting, value, &became)),
+            WriteOutcome::Accepted => Ok(()),
+            WriteOutcome::Refused(reason) => Err(refused_error(setting, value, &reason)),
+            WriteOutcome::Adjusted(value_now) => Err(adjusted_error(setting, value, &value_now)),
         }
     }
 
@@ -491,47 +507,51 @@ impl Running {
 
     /// Refuses settings that the running kernel does not have, and values that it does not list.
     pub fn check(&self, subject: &TimedSubject) -> Result<()> {
-        for (setting, value) in self.wanted(subject)? {
+        for (setting, value) in self.settings_of(subject)? {
             let path = self.file(&setting)?;
             if !path.exists() {
-                return Err(absent(&setting, &path, self.near(&setting).as_deref()));
+                return Err(absent_error(
+                    &setting,
+                    &path,
+                    self.similar_sysctl(&setting).as_deref(),
+                ));
             }
-            let known = known_values(&setting, path);
-            if !known.is_empty() && !known.contains(&value) {
+            let values = listed_values(&setting, path);
+            if !values.is_empty() && !values.contains(&value) {
                 return Err(Error::user(format!("{setting} cannot be {value:?}"))
-                    .next(format!("use one of {}", known.join(", "))));
+                    .next(format!("use one of {}", values.join(", "))));
             }
         }
         Ok(())
     }
 
     /// Refuses settings that this user may not change.
-    pub fn check_may_change(&self, subject: &TimedSubject) -> Result<()> {
-        for setting in self.wanted(subject)?.into_keys() {
+    pub fn check_writable(&self, subject: &TimedSubject) -> Result<()> {
+        for setting in self.settings_of(subject)?.into_keys() {
             let path = self.file(&setting)?;
             access(&path, Access::WRITE_OK)
-                .map_err(|error| no_access(&setting, &path, error.into()))?;
+                .map_err(|error| write_error(&setting, &path, error.into()))?;
         }
         Ok(())
     }
 
-    /// Returns the sysctl that was probably meant.
-    fn near(&self, setting: &Setting) -> Option<String> {
-        let Setting::Sysctl(typed) = setting else { return None };
+    /// Returns the sysctl whose name is most like a mistyped one; `None` for other settings.
+    fn similar_sysctl(&self, setting: &Setting) -> Option<String> {
+        let Setting::Sysctl(mistyped) = setting else { return None };
         let mut names = Vec::new();
-        list_sysctls(&self.root.join(SYSCTLS), "", DEEPEST, &mut names);
-        nearest(typed, names.iter().map(String::as_str)).map(str::to_owned)
+        list_sysctls(&self.root.join(SYSCTLS), "", MAX_DEPTH, &mut names);
+        nearest(mistyped, names.iter().map(String::as_str)).map(str::to_owned)
     }
 }
 
-/// Returns the values that the kernel lists; empty where it takes numbers or any text.
-fn known_values(setting: &Setting, path: PathBuf) -> Vec<String> {
+/// Returns the values that the kernel lists for a setting; empty for settings without a list.
+fn listed_values(setting: &Setting, path: PathBuf) -> Vec<String> {
     let list = match setting {
         Setting::Sysctl(_) => return Vec::new(),
         Setting::Thp => path,
         Setting::Governor(_) => path.with_file_name("scaling_available_governors"),
     };
-    // A kernel without the list refuses a wrong value when it is set.
+    // If there is no list, the kernel refuses a wrong value when it is written.
     let text = fs::read_to_string(list).unwrap_or_default();
     text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
 }
@@ -542,7 +562,7 @@ fn list_sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<St
         let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else {
             continue;
         };
-        let name = format!("{prefix}{}", swap(&name));
+        let name = format!("{prefix}{}", swap_separators(&name));
         if !kind.is_dir() {
             names.push(name);
         } else if depth > 0 {
@@ -551,36 +571,36 @@ fn list_sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<St
     }
 }
 
-fn absent(setting: &Setting, path: &Path, near: Option<&str>) -> Error {
-    let meant = did_you_mean(near);
-    Error::user(format!("there is no {setting}{meant}: {} does not exist", path.display()))
+fn absent_error(setting: &Setting, path: &Path, similar: Option<&str>) -> Error {
+    let suggestion = did_you_mean(similar);
+    Error::user(format!("there is no {setting}{suggestion}: {} does not exist", path.display()))
         .next("check the name, or load the module that provides it")
         .kind(ErrorKind::Absent)
 }
 
-pub(super) fn refused(setting: &Setting, value: &str, reason: &io::Error) -> Error {
+pub(super) fn refused_error(setting: &Setting, value: &str, reason: &io::Error) -> Error {
     Error::user(format!("the kernel refuses to set {setting} to {value:?}: {reason}"))
         .next("use a value that it accepts")
 }
 
-pub(super) fn became_other(setting: &Setting, value: &str, became: &str) -> Error {
-    Error::user(format!("{setting} was set to {value:?} and reads back as {became:?}"))
+pub(super) fn adjusted_error(setting: &Setting, value: &str, value_now: &str) -> Error {
+    Error::user(format!("{setting} was set to {value:?} and reads back as {value_now:?}"))
         .next("use a value within its limits, in the kernel's spelling")
 }
 
-fn unreadable(setting: &Setting, path: &Path, reason: &io::Error) -> Error {
+fn access_error(setting: &Setting, path: &Path, reason: &io::Error) -> Error {
     Error::host(format!("cannot read or write {} ({setting}): {reason}", path.display()))
         .next("check the file, or remove the setting")
 }
 
-/// Error of writing a setting's file.
-fn no_access(setting: &Setting, path: &Path, reason: io::Error) -> Error {
-    // Nobody may write what root may not.
+/// Returns the error for a setting that cannot be written.
+fn write_error(setting: &Setting, path: &Path, reason: io::Error) -> Error {
+    // If even root is refused, the file is read-only.
     let is_read_only = match reason.kind() {
-        io::ErrorKind::NotFound => return absent(setting, path, None),
+        io::ErrorKind::NotFound => return absent_error(setting, path, None),
         io::ErrorKind::ReadOnlyFilesystem => true,
         io::ErrorKind::PermissionDenied => geteuid().is_root(),
-        _ => return unreadable(setting, path, &reason),
+        _ => return access_error(setting, path, &reason),
     };
     if is_read_only {
         Error::host(format!("{setting} is read-only here: {reason}"))

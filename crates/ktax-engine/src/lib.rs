@@ -5,7 +5,7 @@
 //! limit.
 //!
 //! ```
-//! assert!(ktax_engine::named("exact").is_some());
+//! assert!(ktax_engine::find_engine("exact").is_some());
 //! ```
 //!
 //! A new engine is a file with an [`EngineEntry`] in it, and a line in the list below.
@@ -15,6 +15,7 @@ use std::{fmt, io};
 
 use serde::{Deserialize, Deserializer, de};
 
+use ktax_host::cache::Scratch;
 use ktax_model::{
     Facts, Failure, Key, Layout, Machine, Result, RunsOn, TimedSubject, TimesPlan, Workload,
 };
@@ -65,10 +66,10 @@ pub struct Request {
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
     pub modules: Option<PackedModules>,
-    /// Programs of every guest of a Side: those that make the disk, hooks of rows that are no
-    /// programs, and its setup.
-    pub beside: Option<PackedPrograms>,
-    /// The one program of the user's that is in this guest.
+    /// The programs that every guest of the Side has: they make the disk, set the guest up, and are
+    /// the hooks of rows that run none of the user's programs.
+    pub side_programs: Option<PackedPrograms>,
+    /// The user's program that this guest runs, if its rows run one.
     pub program: Option<PackedPrograms>,
 }
 
@@ -85,13 +86,14 @@ pub trait Frozen {
     fn hello(&self) -> &Hello;
     /// Returns the end of the console at the Snapshot.
     fn console(&self) -> Vec<u8>;
-    /// Gives the guest an order and waits for its end.
+    /// Gives the guest an order and waits until the guest ends.
     fn run(&self, order: &str) -> Result<RawAnswer, Stop>;
-    /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
+    /// Boots once more, counts from the start of the kernel to the start of init, and then runs the
+    /// order as [`Frozen::run`] does.
     fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop>;
 }
 
-/// The output of a finished guest. Nothing in it has been checked.
+/// The unchecked output of a guest that has ended.
 #[derive(Debug, Clone, Default)]
 pub struct RawAnswer {
     pub wire: Vec<u8>,
@@ -104,23 +106,23 @@ pub struct RawAnswer {
 pub trait Timed {
     /// Makes a fresh Boot of a Subject and runs these Workloads one after the other, each in a
     /// fresh process.
-    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop>;
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<BootOutput, Stop>;
     /// Restores all settings. Called once, after the last measurement or when the user stops.
     fn end(&self) -> Result<(), Stop>;
 }
 
-/// The output of a Boot. Nothing in it has been checked.
+/// The unchecked output of a timed Boot.
 #[derive(Debug, Clone, Default)]
-pub struct Booted {
+pub struct BootOutput {
     /// The facts of the machine, read after the Subject's settings were applied.
     pub facts: Facts,
-    /// For each loop its output on the wire, or why it has none.
+    /// The output on the wire of each loop, or the reason why the loop has none.
     pub wires: Vec<Result<Vec<u8>, Failure>>,
     /// The end of the guest's console, if the guest stopped early.
     pub console: Vec<u8>,
 }
 
-/// An engine in the list, as the other phases know it.
+/// An engine of [`ENGINES`], as the other phases know it.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineEntry {
     /// Name for `--engine` and experiment files.
@@ -128,7 +130,7 @@ pub struct EngineEntry {
     /// Description for `--help`.
     pub about: &'static str,
     pub runs_on: RunsOn,
-    /// Kind of measurement, and how the engine is made ready.
+    /// Kind of measurement, with the function that opens the engine.
     pub measures: Measures,
 }
 
@@ -138,16 +140,16 @@ impl PartialEq for EngineEntry {
     }
 }
 
-/// Kinds of measurements, and how an engine is made ready for one.
+/// Kinds of measurements, each with the function that opens the engine for it.
 #[derive(Clone, Copy)]
 pub enum Measures {
     Counts {
         key: fn(&Qemu, &Machine) -> Key,
-        /// Makes the engine ready.
+        /// Opens the engine.
         open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>>,
     },
     Times {
-        /// Makes the engine ready.
+        /// Opens the engine.
         open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>>,
     },
 }
@@ -178,26 +180,27 @@ pub struct TimedSetup<'a> {
     pub plan: &'a TimesPlan,
     /// ktax's own directory.
     pub cache: &'a Path,
-    /// Set for an engine that runs on guests.
-    pub guests: Option<kvm::Setup>,
+    /// The setup of the guests; `None` for an engine without guests.
+    pub guests: Option<kvm::GuestSetup>,
     /// The user's programs on the running kernel, and the directory in which they start.
-    pub native: Option<(NativePrograms, PathBuf)>,
+    pub native_programs: Option<(NativePrograms, PathBuf)>,
     pub limits: Limits,
     /// Called between two loops, when nothing is measured.
-    pub between: &'a dyn Fn(),
+    pub between_loops: &'a dyn Fn(),
     pub cancel: Cancel,
     /// Prints a line for the user.
     pub note: Box<dyn Fn(&str) + 'a>,
 }
 
-pub fn named(name: &str) -> Option<&'static EngineEntry> {
+/// Finds the engine with this name.
+pub fn find_engine(name: &str) -> Option<&'static EngineEntry> {
     ENGINES.iter().find(|engine| engine.name == name)
 }
 
 impl<'de> Deserialize<'de> for &'static EngineEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        named(&name).ok_or_else(|| {
+        find_engine(&name).ok_or_else(|| {
             let names: Vec<String> =
                 ENGINES.iter().map(|engine| format!("`{}`", engine.name)).collect();
             let names = names.join(", ");
@@ -235,10 +238,23 @@ impl Stop {
     }
 }
 
-/// Makes a Failure of an error of the host; `operation` says what could not be done.
+/// Converts errors of the host into Failures. `operation` is the operation that failed, such as
+/// `cannot write the order`.
 fn host_failure(operation: &str) -> impl Fn(io::Error) -> Failure + Clone + use<> {
     let operation = operation.to_owned();
     move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
+}
+
+/// Creates the directory for the files of one VM, below ktax's own directory.
+fn create_run_directory(cache: &Path) -> Result<Scratch, Failure> {
+    let parent = cache.join("runs");
+    let operation = format!("cannot create a directory in {}", parent.display());
+    Scratch::create(&parent).map_err(host_failure(&operation))
+}
+
+/// Returns the first word in brackets: the chosen one in a list such as `always [madvise] never`.
+fn bracketed_word(text: &str) -> Option<&str> {
+    Some(text.split_once('[')?.1.split_once(']')?.0)
 }
 
 #[cfg(test)]
@@ -246,11 +262,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_leads_to_its_engine() {
+    fn every_engine_is_found_by_its_name() {
         for engine in ENGINES {
-            let found = named(engine.name).map(|found| (found.about, found.runs_on));
+            let found = find_engine(engine.name).map(|found| (found.about, found.runs_on));
             assert_eq!(found, Some((engine.about, engine.runs_on)), "{}", engine.name);
         }
-        assert_eq!(named("hots"), None);
+        assert_eq!(find_engine("hots"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The guest programs and the plugin, which are part of ktax, as files that QEMU can read.
+//! Writes the guest programs and the plugin, which are part of ktax, to files for QEMU.
 
 use std::borrow::Cow;
 use std::fs::{self, Permissions};
@@ -20,7 +20,8 @@ pub static HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 static SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
 static PLUGIN: LazyLock<Vec<u8>> = LazyLock::new(|| unpack(include_bytes!(env!("KTAX_PLUGIN_Z"))));
 
-/// Version of the choice among the names of a function in [`super::wire::parse_symbols`].
+/// Version of the rule by which [`super::wire::parse_symbols`] chooses one of several names of an
+/// address.
 const FUNCTION_NAMES: &[u8] = b"functions before sections";
 
 /// The program that is the guest's user space.
@@ -28,12 +29,12 @@ const FUNCTION_NAMES: &[u8] = b"functions before sections";
 pub struct UserSpace(Cow<'static, [u8]>);
 
 impl UserSpace {
-    /// The user space with ktax's own workloads, which is in the binary.
+    /// Returns the user space with ktax's own workloads, which is part of the binary.
     pub fn bundled() -> UserSpace {
         UserSpace(Cow::Borrowed(&GUEST))
     }
 
-    /// Makes a user space with more workloads.
+    /// Makes a user space of a program that was compiled with the user's workloads.
     pub fn compiled(program: Vec<u8>) -> UserSpace {
         UserSpace(Cow::Owned(program))
     }
@@ -42,31 +43,32 @@ impl UserSpace {
         &self.0
     }
 
-    /// Returns the SHA-256 over the guest programs, the plugin and the choice of names that it
-    /// gets. It is part of the Key.
+    /// Returns the SHA-256 over the guest programs, the plugin and the rule that chooses the names
+    /// of functions. This hash is part of the Key.
     pub fn sha256(&self) -> String {
         sha256_of_parts(&[&*self.0, HELLO, &PLUGIN, FUNCTION_NAMES])
     }
 
-    /// Keeps the program in the cache, for plans that are resumed.
+    /// Writes the program to the cache, for plans that are resumed.
     pub fn keep(&self, cache: &Path) -> io::Result<()> {
         let (dir, _holder) = directory(cache, self)?;
         put(&dir.join(GUEST_PROGRAM), &self.0)
     }
 
-    /// Finds the user space of this hash: ktax's own, or one that the cache still has.
+    /// Finds the user space with this hash: ktax's own, or one that is still in the cache.
     pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
         if UserSpace::bundled().sha256() == sha256 {
             return Some(UserSpace::bundled());
         }
         let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
-        let found = UserSpace::compiled(read_own(&dir.join(GUEST_PROGRAM), MOST_BYTES).ok()?);
+        let found = UserSpace::compiled(read_own(&dir.join(GUEST_PROGRAM), MAX_FILE_BYTES).ok()?);
         (found.sha256() == sha256).then_some(found)
     }
 }
 
 const GUEST_PROGRAM: &str = "ktax-guest";
-const MOST_BYTES: u64 = 256 << 20;
+/// The largest file that is read back, in bytes.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// The paths of the files that QEMU needs, in the cache.
 #[derive(Debug, Clone)]
@@ -78,7 +80,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Writes the guest's user space with other archives behind it.
+    /// Writes the guest's user space, followed by other archives, as one initrd.
     pub fn write_initrd(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
         let path = self.initrd_path(archives);
         if archives.is_empty() {
@@ -109,21 +111,22 @@ impl Payload {
     }
 }
 
+/// Returns the SHA-256 of ktax's own user space.
 pub fn guest_sha256() -> String {
     UserSpace::bundled().sha256()
 }
 
-/// Returns the SHA-256 over the parts of the self-test.
+/// Returns the SHA-256 over the guest of the self-test and the plugin.
 pub fn self_test_sha256() -> String {
     sha256_of_parts(&[SELF_TEST, &PLUGIN])
 }
 
-/// Writes the files into the cache, unless they are there already.
+/// Writes ktax's own guest and the plugin to the cache.
 pub fn install(cache: &Path) -> io::Result<Payload> {
     install_guest(&UserSpace::bundled(), cache)
 }
 
-/// Writes the files of another guest into the cache.
+/// Writes a guest and the plugin to the cache, except files that are there already.
 pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
     let (dir, holder) = directory(cache, guest)?;
     let payload = Payload {
@@ -137,7 +140,7 @@ pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
     Ok(payload)
 }
 
-/// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
+/// Writes the guest's programs, `ktax-guest` and `ktax-hello`, to the cache as executable files.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
     let (dir, holder) = directory(cache, &UserSpace::bundled())?;
     let (guest, hello) = (dir.join(GUEST_PROGRAM), dir.join("ktax-hello"));
@@ -148,7 +151,7 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> 
     Ok((guest, hello, holder))
 }
 
-/// Returns the directory of a guest's files, which is in use until the holder is dropped.
+/// Returns the directory of a guest's files. No cleaner removes it until the holder is dropped.
 fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
     let dir = cache.join("payload").join(guest.sha256());
     let holder = Holder::hold_directory(&dir)?;
@@ -157,7 +160,7 @@ fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
 
 /// Writes a file unless it has this content. A damaged file is replaced.
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    match read_own(path, MOST_BYTES) {
+    match read_own(path, MAX_FILE_BYTES) {
         Ok(found) if found == content => Ok(()),
         _ => write_atomically(path, content),
     }
@@ -168,8 +171,9 @@ const DIRECTORY_MODE: u32 = 0o040_755;
 const PROGRAM_MODE: u32 = 0o100_755;
 const CONSOLE_MODE: u32 = 0o020_600;
 
-/// Packs directories, programs and /dev/console, which the kernel opens before init can make it, as
-/// an uncompressed cpio archive: always the same bytes for the same programs.
+/// Packs directories, programs and /dev/console as an uncompressed cpio archive. The same arguments
+/// give the same bytes. The archive has /dev/console because the kernel opens it before it starts
+/// init.
 pub fn pack_initramfs<'a>(
     directories: impl IntoIterator<Item = impl AsRef<str>>,
     programs: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_and_the_console_come_before_programs() {
+    fn directories_and_the_console_precede_programs() {
         let programs = [("init", &[1][..]), ("bin/hello", &[2; 5])];
         let archive = pack_initramfs(["bin", "dev"], programs).unwrap();
         let (mut names, mut rest) = (Vec::new(), archive.as_slice());

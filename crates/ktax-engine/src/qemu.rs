@@ -1,6 +1,8 @@
-//! QEMU: the program with its version, and one process of it. Nothing of a process has a guessable
-//! name, ktax watches its limits, and it is killed when dropped or when ktax dies.
+//! The QEMU program with its version, and QEMU processes. No file or socket of a process has a
+//! guessable name. ktax watches the limits of a process, which is killed when its [`Vm`] is dropped
+//! or when ktax dies.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -20,17 +22,28 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
 use super::Stop;
+use super::argv::RTC_START_YEAR;
 use super::command::die_with_parent;
 use super::limits::{Cancel, Clock, Deadline, Limits, timespec};
 use super::wire::{self, Hello};
 use ktax_host::text::{did_you_mean_quoted, escape_bytes, nearest, shell_path};
 use ktax_model::{Error, Failure, Result};
 
-/// The oldest QEMU with the plugins and the icount that ktax needs.
-const OLDEST: (u32, u32) = (7, 2);
+/// Major and minor number of a QEMU version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct VersionNumber(u32, u32);
 
-/// The oldest QEMU with a plugin that may end a CPU's slice.
-const OLDEST_WITH_SEVERAL_CPUS: (u32, u32) = (10, 0);
+impl fmt::Display for VersionNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+/// The oldest QEMU with the plugin interface and the icount mode that ktax needs.
+const MIN_VERSION: VersionNumber = VersionNumber(7, 2);
+
+/// The oldest QEMU whose plugins can end the slice of a CPU, which counts of several CPUs need.
+const MIN_VERSION_FOR_SEVERAL_CPUS: VersionNumber = VersionNumber(10, 0);
 
 /// A QEMU of known version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,58 +54,69 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// Finds the program that `--qemu` or KTAX_QEMU names, or the distribution's.
+    /// Finds the program that `--qemu` or KTAX_QEMU names; `None` for that of the distribution.
     pub fn find(named: Option<&Path>) -> Result<Qemu> {
-        const ANOTHER: &str = "name another QEMU with --qemu";
+        const NAME_ANOTHER: &str = "name another QEMU with --qemu";
         let program = named.unwrap_or(Path::new("qemu-system-x86_64"));
         let name = program.display();
-        let missing = |reason: String| {
-            Error::guest(format!("cannot start {name}: {reason}"))
-                .next("install QEMU with `sudo apt-get install qemu-system-x86`")
+        let not_started = |reason: String| {
+            let next = match named {
+                Some(_) => "name a working QEMU with --qemu or KTAX_QEMU",
+                None => "install QEMU with `sudo apt-get install qemu-system-x86`",
+            };
+            Error::guest(format!("cannot start {name}: {reason}")).next(next)
         };
         let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-        let output = output.map_err(|error| missing(error.to_string()))?;
+        let output = output.map_err(|error| not_started(error.to_string()))?;
         if !output.status.success() {
-            return Err(missing(escape_bytes(&output.stderr)));
+            let reason = match escape_bytes(&output.stderr) {
+                printed if printed.is_empty() => output.status.to_string(),
+                printed => printed,
+            };
+            return Err(not_started(reason));
         }
         let version = parse_version(&output.stdout).ok_or_else(|| {
             let output = escape_bytes(&output.stdout);
-            Error::guest(format!("cannot read the version of {name} from {output:?}")).next(ANOTHER)
+            Error::guest(format!("cannot read the version of {name} from {output:?}"))
+                .next(NAME_ANOTHER)
         })?;
-        if number(&version) < Some(OLDEST) {
-            let message = format!("QEMU {version} is too old: ktax needs 7.2 or later");
-            return Err(Error::guest(message).next(ANOTHER));
+        if version_number(&version) < Some(MIN_VERSION) {
+            let message = format!("QEMU {version} is too old: ktax needs {MIN_VERSION} or later");
+            return Err(Error::guest(message).next(NAME_ANOTHER));
         }
-        Ok(Qemu { program: absolute(program), version })
+        Ok(Qemu { program: absolute_program(program), version })
     }
 
+    /// Returns whether ktax can count guests with several CPUs under this QEMU.
     pub fn has_several_cpus(&self) -> bool {
-        number(&self.version) >= Some(OLDEST_WITH_SEVERAL_CPUS)
+        version_number(&self.version) >= Some(MIN_VERSION_FOR_SEVERAL_CPUS)
     }
 
-    /// Refuses more CPUs than this QEMU can count with.
+    /// Refuses several CPUs if this QEMU is too old for them.
     pub fn check_cpus(&self, cpus: u32) -> Result<()> {
         if cpus == 1 || self.has_several_cpus() {
             return Ok(());
         }
         let found = &self.version;
         Err(Error::guest(format!(
-            "--cpus {cpus} (machine.cpus) needs QEMU 10.0 or later, and this is {found}: Debian 13 \
-             has it, and on Debian 12 `ktax doctor --newer-qemu DIR` unpacks that of backports \
-             beside the installed one"
+            "--cpus {cpus} (machine.cpus) needs QEMU {MIN_VERSION_FOR_SEVERAL_CPUS} or later, and \
+             this is {found}"
         ))
-        .next("name it with --qemu"))
+        .next(
+            "name a newer QEMU with --qemu: Debian 13 has one, and on Debian 12 `ktax doctor \
+             --newer-qemu DIR` unpacks that of backports beside the installed one",
+        ))
     }
 
-    /// Refuses a CPU model that this QEMU does not list; features behind the name are its own
-    /// business. A QEMU that lists nothing is asked when it boots.
+    /// Refuses a CPU model that this QEMU does not list. QEMU itself checks the features after the
+    /// name when it boots, and also the model if it lists none.
     pub fn check_cpu(&self, cpu: &str) -> Result<()> {
         let mut help = Command::new(&self.program);
         let Ok(output) = help.args(["-cpu", "help"]).stdin(Stdio::null()).output() else {
             return Ok(());
         };
         let text = String::from_utf8_lossy(&output.stdout);
-        let models = parse_cpus(&text);
+        let models = parse_cpu_models(&text);
         let name = cpu.split(',').next().unwrap_or_default();
         let model = name.strip_suffix("-x86_64-cpu").unwrap_or(name);
         if models.is_empty() || models.contains(&model) {
@@ -107,9 +131,9 @@ impl Qemu {
     }
 }
 
-/// Parses the models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU
-/// 9.
-fn parse_cpus(help: &str) -> Vec<&str> {
+/// Parses the CPU models in the output of `-cpu help`: its first paragraph. Before QEMU 9 the lines
+/// begin with `x86`.
+fn parse_cpu_models(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Available CPUs"));
     let lines = lines.skip(1).take_while(|line| !line.is_empty());
     let names = lines.map(|line| line.strip_prefix("x86 ").unwrap_or(line));
@@ -119,17 +143,18 @@ fn parse_cpus(help: &str) -> Vec<&str> {
 fn parse_version(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(output).ok()?;
     let version = text.lines().next()?.strip_prefix("QEMU emulator version ")?;
-    number(version).map(|_| escape_bytes(version.as_bytes()))
+    version_number(version).map(|_| escape_bytes(version.as_bytes()))
 }
 
-fn number(version: &str) -> Option<(u32, u32)> {
+/// Parses the first two numbers of a version.
+fn version_number(version: &str) -> Option<VersionNumber> {
     let mut parts = version.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    Some(VersionNumber(parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns the program's absolute path: it stays the same program when the directory or PATH
-/// changes.
-fn absolute(program: &Path) -> PathBuf {
+/// Returns the absolute path of a program, which names the same program after a change of the
+/// working directory or of PATH.
+fn absolute_program(program: &Path) -> PathBuf {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let candidates: Vec<PathBuf> = if program.components().count() > 1 {
         vec![program.to_owned()]
@@ -141,52 +166,63 @@ fn absolute(program: &Path) -> PathBuf {
 }
 
 /// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
-const FINISHED: i32 = 43;
+const GUEST_DONE: i32 = 43;
 
-/// QEMU's exit status when the plugin ends it, because the time that it counts is over.
-const OVER: i32 = 64;
+/// QEMU's exit status when the plugin ends it at the limit of counted instructions:
+/// `KTAX_OVER_STATUS` of `plugin/`.
+const LIMIT_REACHED: i32 = 64;
 
+/// One QEMU process.
 pub struct Vm {
     child: Child,
     pidfd: OwnedFd,
     monitor: Monitor,
     deadline: Deadline,
     stderr: PathBuf,
-    /// True if the VM starts at power-on, and not from a Snapshot.
+    /// True if the VM has started at power-on, and not from a Snapshot.
     is_boot: bool,
     /// The length of the console when it was last read.
     console_bytes: u64,
 }
 
-/// Limits and files that are watched while a VM runs.
-pub struct Watched<'a> {
+/// State in which a VM starts.
+#[derive(Debug, Clone, Copy)]
+pub enum VmStart<'a> {
+    /// The VM boots.
+    PowerOn,
+    /// The VM resumes from a Snapshot. QEMU inherits this descriptor of the device state.
+    Snapshot(BorrowedFd<'a>),
+}
+
+/// The limits and files that ktax watches while a VM runs.
+pub struct VmWatch<'a> {
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
     /// The file of the wire, and its limit in bytes.
     pub wire: (&'a Path, u64),
-    /// True if the first process writes to the wire as soon as it runs.
-    pub speaks_first: bool,
+    /// True if the first process prints a hello on the wire as soon as it runs.
+    pub expects_hello: bool,
     pub console: &'a Path,
 }
 
-/// Reason why a VM came to rest.
+/// The way in which a VM halted.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Halt {
     /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a pvpanic
     /// driver.
     Paused,
-    /// QEMU exited by itself, as in a run by hand.
-    Finished,
+    /// QEMU exited because the guest or the plugin ended it.
+    Exited,
     /// The guest shut down or reset.
     ShutDown,
 }
 
 impl Vm {
-    /// Starts QEMU. `args` gets the number of the monitor's descriptor; QEMU inherits `inherit`.
+    /// Starts QEMU. `args` gets the number of the monitor's descriptor.
     pub fn start(
         program: &Path,
         args: impl FnOnce(RawFd) -> Vec<String>,
-        inherit: Option<BorrowedFd<'_>>,
+        start: VmStart<'_>,
         stderr: &Path,
         limits: &Limits,
     ) -> Result<Vm, Failure> {
@@ -195,7 +231,11 @@ impl Vm {
         let mut command = Command::new(program);
         command.args(args(theirs.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(stderr).map_err(no_qemu)?);
-        let inherited = [Some(theirs.as_raw_fd()), inherit.map(|fd| fd.as_raw_fd())];
+        let state = match start {
+            VmStart::PowerOn => None,
+            VmStart::Snapshot(state) => Some(state.as_raw_fd()),
+        };
+        let inherited = [Some(theirs.as_raw_fd()), state];
         // Ctrl-C at a terminal goes to ktax alone, which then stops its VMs.
         command.process_group(0);
         die_with_parent(&mut command, inherited);
@@ -211,58 +251,59 @@ impl Vm {
             Err(error) => {
                 drop(child.kill());
                 let status = child.wait().map_err(no_qemu)?;
-                return Err(died(status, stderr, &monitor_error(&error)));
+                return Err(exit_failure(status, stderr, &monitor_error(&error)));
             }
         };
         let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
-        let is_boot = inherit.is_none();
+        let is_boot = matches!(start, VmStart::PowerOn);
         Ok(Vm { child, pidfd, monitor, deadline, stderr, is_boot, console_bytes: 0 })
     }
 
+    /// Calls `command` with the monitor. An error kills QEMU.
     pub fn monitor<T>(
         &mut self,
         command: impl FnOnce(&mut Monitor) -> io::Result<T>,
     ) -> Result<T, Failure> {
-        command(&mut self.monitor).map_err(|error| self.lost(&monitor_error(&error)))
+        command(&mut self.monitor).map_err(|error| self.kill(&monitor_error(&error)))
     }
 
-    /// Restarts the time limit.
-    pub fn extend(&mut self) {
+    /// Starts the time limit again from now.
+    pub fn restart_deadline(&mut self) {
         self.deadline.restart();
     }
 
-    /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
-    /// connection.
+    /// Continues the VM. A short Run can end before QEMU answers, so an error is ignored here, and
+    /// [`Vm::wait`] finds the reason.
     pub fn resume(&mut self) {
         drop(self.monitor.execute(qmp::cont {}));
     }
 
-    /// Waits until the VM comes to rest, reaches a limit, or the user cancels.
-    pub fn wait(&mut self, watch: &Watched) -> Result<Rest, Stop> {
+    /// Waits until the VM halts or reaches a limit, or the user cancels.
+    pub fn wait(&mut self, watch: &VmWatch) -> Result<Halt, Stop> {
         loop {
             if let Some(status) = self.wait_for_exit(watch.limits)? {
-                return Ok(self.at_exit(status, watch.console)?);
+                return Ok(self.judge_exit(status, watch.console)?);
             }
             if watch.cancel.is_cancelled() {
                 return Err(Stop::Cancelled);
             }
             self.check_limits(watch)?;
             match self.monitor.status() {
-                Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
-                Ok(RunState::shutdown) => return Ok(shut_down(watch.console)?),
+                Ok(RunState::guest_panicked) => return Ok(Halt::Paused),
+                Ok(RunState::shutdown) => return Ok(judge_shutdown(watch.console)?),
                 Ok(_) => {}
-                // A QEMU that runs and does not answer hangs. One that has just ended is noticed in
-                // the next turn of this loop.
+                // QEMU hangs: it runs, but does not answer in time.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wire::check_panic(&read_tail(watch.console))?;
-                    return Err(self.lost("its monitor does not answer").into());
+                    wire::check_panic_message(&read_tail(watch.console))?;
+                    return Err(self.kill("its monitor does not answer").into());
                 }
+                // QEMU has just ended: the next turn of the loop gets its exit status.
                 Err(_) => {}
             }
         }
     }
 
-    fn check_limits(&mut self, watch: &Watched) -> Result<(), Failure> {
+    fn check_limits(&mut self, watch: &VmWatch) -> Result<(), Failure> {
         let limits = watch.limits;
         let (wire_path, _) = watch.wire;
         for (path, limit_bytes) in [watch.wire, (watch.console, limits.console_bytes)] {
@@ -270,35 +311,36 @@ impl Vm {
                 return Err(Failure::Flood { limit_bytes });
             }
         }
-        self.check_panic(watch.console)?;
+        self.check_finished_panic(watch.console)?;
         let monitor = &mut self.monitor;
         let checked = self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0));
         let Err(late) = checked else { return Ok(()) };
         let console = read_tail(watch.console);
-        wire::check_panic(&console)?;
+        wire::check_panic_message(&console)?;
         let is_silent =
             || console.is_empty() && fs::metadata(wire_path).is_ok_and(|wire| wire.len() == 0);
-        Err(if self.is_boot && watch.speaks_first && is_silent() {
+        Err(if self.is_boot && watch.expects_hello && is_silent() {
             late.without_output()
         } else {
             late
         })
     }
 
-    /// Fails after a panic: a kernel with `panic=0` on its boot line then waits for ever.
-    fn check_panic(&mut self, console: &Path) -> Result<(), Failure> {
+    /// Fails once the kernel has printed all of a panic: with `panic=0` on its boot line it then
+    /// waits for ever. Reads the console only if it has grown.
+    fn check_finished_panic(&mut self, console: &Path) -> Result<(), Failure> {
         let bytes = fs::metadata(console).map_or(0, |file| file.len());
         if std::mem::replace(&mut self.console_bytes, bytes) == bytes {
             return Ok(());
         }
-        let panicked = wire::panic_that_stays(&read_tail(console));
-        panicked.map_or(Ok(()), |message| Err(Failure::Panic { message }))
+        let message = wire::finished_panic_message(&read_tail(console));
+        message.map_or(Ok(()), |message| Err(Failure::Panic { message }))
     }
 
-    /// Ends a VM that has come to rest, so that the plugin writes its profile.
+    /// Ends a VM that has halted, so that the plugin writes its profile.
     ///
-    /// QEMU 10 can hang forever if it exits by itself while a command is on the monitor, so it is
-    /// told to quit.
+    /// QEMU 10 can hang for ever if it exits by itself while it gets a command on the monitor, so
+    /// the monitor tells it to quit.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.execute(qmp::quit {}));
         let clock = Clock::new(self.child.id());
@@ -307,42 +349,43 @@ impl Vm {
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
             return match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => Ok(()),
-                Ok(Some(status)) => Err(died(status, &self.stderr, "")),
+                Ok(Some(status)) => Err(exit_failure(status, &self.stderr, "")),
                 Ok(None) if !clock.has_passed(limits.monitor) => continue,
-                Ok(None) => Err(self.lost("it does not quit")),
-                Err(error) => Err(self.lost(&error.to_string())),
+                Ok(None) => Err(self.kill("it does not quit")),
+                Err(error) => Err(self.kill(&error.to_string())),
             };
         }
     }
 
-    /// Returns at the exit, at an event, or after the time between two checks.
+    /// Waits for the exit of QEMU, for an event on the monitor, or for the time between two checks.
     fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
         let mut fds = [
             PollFd::new(&self.pidfd, PollFlags::IN),
             PollFd::new(&self.monitor.socket, PollFlags::IN),
         ];
-        // An interrupted poll only returns early.
+        // A poll that a signal interrupts only returns early.
         let _ = poll(&mut fds, Some(&timespec(limits.poll)));
-        self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
+        self.child.try_wait().map_err(|error| self.kill(&error.to_string()))
     }
 
-    fn at_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
+    fn judge_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Halt, Failure> {
         match status.code() {
-            Some(FINISHED | OVER) => Ok(Rest::Finished),
-            Some(0) => match shut_down(console) {
+            Some(GUEST_DONE | LIMIT_REACHED) => Ok(Halt::Exited),
+            Some(0) => match judge_shutdown(console) {
                 Ok(_) if self.monitor.was_ended_by_host() => {
                     Err(Failure::QemuLost { reason: "something on this host ended it".into() })
                 }
                 other => other,
             },
-            _ => Err(died(status, &self.stderr, "")),
+            _ => Err(exit_failure(status, &self.stderr, "")),
         }
     }
 
-    fn lost(&mut self, reason: &str) -> Failure {
+    /// Kills QEMU, and returns the Failure of a process that cannot be used any more.
+    fn kill(&mut self, reason: &str) -> Failure {
         drop(self.child.kill());
         match self.child.wait() {
-            Ok(status) => died(status, &self.stderr, reason),
+            Ok(status) => exit_failure(status, &self.stderr, reason),
             Err(error) => Failure::NoQemu { reason: error.to_string() },
         }
     }
@@ -350,18 +393,19 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Both fail if the process was waited for before.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Judges a guest that shut down or reset, which it also does after a panic.
-fn shut_down(console: &Path) -> Result<Rest, Failure> {
-    wire::check_panic(&read_tail(console)).map(|()| Rest::ShutDown)
+/// Tells a shutdown or reset by the guest from one after a panic.
+fn judge_shutdown(console: &Path) -> Result<Halt, Failure> {
+    wire::check_panic_message(&read_tail(console)).map(|()| Halt::ShutDown)
 }
 
-/// Returns the text of an error of the monitor; empty if QEMU has ended, as its exit status tells.
+/// Returns the text of an error of the monitor. The text is empty if QEMU has ended, because its
+/// exit status then tells more.
 fn monitor_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => String::new(),
@@ -369,21 +413,22 @@ fn monitor_error(error: &io::Error) -> String {
     }
 }
 
-fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
+/// Returns the Failure of a QEMU that has ended. `reason` is the reason that ktax knows, or empty.
+fn exit_failure(status: ExitStatus, stderr: &Path, reason: &str) -> Failure {
     let printed = escape_bytes(&read_tail(stderr));
     let status = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         // SIGBUS: the file behind the guest's memory could not grow.
         (_, Some(7)) => "signal 7: the cache's filesystem is full".into(),
         (_, Some(signal)) => {
-            let killed = format!("signal {signal}");
-            let parts = [if otherwise.is_empty() { killed.as_str() } else { otherwise }, &printed];
+            let signal = format!("signal {signal}");
+            let parts = [if reason.is_empty() { signal.as_str() } else { reason }, &printed];
             let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             return Failure::QemuLost { reason: parts.join(": ") };
         }
         _ => "unknown status".into(),
     };
-    let stderr = if printed.is_empty() { otherwise.to_owned() } else { printed };
+    let stderr = if printed.is_empty() { reason.to_owned() } else { printed };
     Failure::QemuDied { status, stderr }
 }
 
@@ -391,19 +436,19 @@ fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
 pub struct Monitor {
     /// Readable when QEMU reports an event, such as a stopped VM.
     socket: UnixStream,
-    ended_by_host: bool,
-    qmp: Qmp<Stream<BufReader<Patient>, UnixStream>>,
+    is_ended_by_host: bool,
+    qmp: Qmp<Stream<BufReader<PatientReader>, UnixStream>>,
 }
 
-/// A stream of what QEMU says. QEMU has `limit` for each answer, without the time that it waits for
-/// a CPU.
-struct Patient<R = UnixStream> {
+/// Reads the answers of QEMU. QEMU has the time `limit` for each answer; time in which QEMU waits
+/// for a CPU does not count.
+struct PatientReader<R = UnixStream> {
     stream: R,
     clock: Clock,
     limit: Duration,
 }
 
-impl<R: Read> Read for Patient<R> {
+impl<R: Read> Read for PatientReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.clock.restart();
         loop {
@@ -418,8 +463,8 @@ impl<R: Read> Read for Patient<R> {
 }
 
 impl Monitor {
-    /// Connects to a QEMU at the other end of `stream`. It must answer within `limit` by its
-    /// `clock`.
+    /// Connects to the QEMU at the other end of `stream`, which must give each answer within
+    /// `limit` by `clock`.
     pub(super) fn connect(
         stream: UnixStream,
         clock: Clock,
@@ -428,7 +473,8 @@ impl Monitor {
         stream.set_read_timeout(Some(limit))?;
         stream.set_write_timeout(Some(limit))?;
         let socket = stream.try_clone()?;
-        let mut reader = BufReader::new(Patient { stream: stream.try_clone()?, clock, limit });
+        let mut reader =
+            BufReader::new(PatientReader { stream: stream.try_clone()?, clock, limit });
         // qapi expects a greeting, and a QEMU that dies at once sends none.
         if reader.fill_buf()?.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
@@ -437,7 +483,7 @@ impl Monitor {
         qmp.handshake()?;
         let capability = MigrationCapability::x_ignore_shared;
         let capabilities = vec![MigrationCapabilityStatus { capability, state: true }];
-        let mut monitor = Monitor { socket, ended_by_host: false, qmp };
+        let mut monitor = Monitor { socket, is_ended_by_host: false, qmp };
         monitor.execute(qmp::migrate_set_capabilities { capabilities })?;
         Ok(monitor)
     }
@@ -446,7 +492,7 @@ impl Monitor {
         Ok(self.execute(qmp::query_status {})?.status)
     }
 
-    /// Returns the thread IDs of the vCPUs, by the vCPUs' numbers.
+    /// Returns the thread IDs of the vCPUs, in the order of the vCPUs' numbers.
     pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
         let indexed_thread = |vcpu: CpuInfoFast| match vcpu {
             CpuInfoFast::x86_64(vcpu) => Some((vcpu.cpu_index, vcpu.thread_id)),
@@ -459,7 +505,8 @@ impl Monitor {
         threads.collect::<Result<_, _>>().map_err(io::Error::other)
     }
 
-    /// Sends the device state without the memory to a listening socket; returns when it is sent.
+    /// Sends the device state to a listening socket, without the memory. Returns when all of the
+    /// state is sent; `poll` is the time between two questions whether it is.
     pub fn send_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         let uri = Some(uri);
         self.execute(qmp::migrate { channels: None, detach: None, resume: None, uri })?;
@@ -468,18 +515,20 @@ impl Monitor {
             match info.status {
                 Some(MigrationStatus::completed) => return Ok(()),
                 Some(MigrationStatus::failed | MigrationStatus::cancelled) => {
-                    let why = info.error_desc.unwrap_or_else(|| "no reason given".into());
-                    return Err(io::Error::other(format!("saving the state failed: {why}")));
+                    let reason = info.error_desc.unwrap_or_else(|| "no reason given".into());
+                    return Err(io::Error::other(format!("saving the state failed: {reason}")));
                 }
                 _ => std::thread::sleep(poll),
             }
         }
     }
 
-    /// Reads the device state from a file descriptor that QEMU inherited; returns when it is read.
+    /// Reads the device state from a file descriptor that QEMU inherited. Returns when all of the
+    /// state is read; `poll` is the time between two questions whether it is.
     pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
-        // QEMU would tell a network five times where the machine is now, by a timer in real time.
-        // A CPU's slice ends when any timer is due: with several CPUs that changes what follows.
+        // After a migration QEMU announces the machine on the network five times, by a timer in
+        // real time. A timer that is due ends the slice of a CPU, so with several CPUs the counts
+        // would differ between Runs.
         let quiet = MigrateSetParameters { announce_rounds: Some(0), ..Default::default() };
         self.execute(qmp::migrate_set_parameters(quiet))?;
         let uri = Some(uri);
@@ -490,31 +539,33 @@ impl Monitor {
         Ok(())
     }
 
-    /// Returns the virtual seconds since power-on. Under icount the real-time clock is virtual, and
-    /// `argv.rs` starts it on 2020-01-01. Each month counts as 31 days, which is close enough for a
-    /// limit.
+    /// Returns the virtual seconds since power-on, by the guest's real-time clock, which is virtual
+    /// under icount and starts at [`RTC_START_YEAR`]. Each month counts as 31 days, which is close
+    /// enough for a limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());
         let time = self.execute(qmp::qom_get { path, property })?;
         let field = |name: &str| time.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
-        let months = field("tm_year").saturating_sub(120) * 12 + field("tm_mon");
+        // `tm_year` counts from 1900.
+        let years = field("tm_year").saturating_sub(RTC_START_YEAR - 1900);
+        let months = years * 12 + field("tm_mon");
         let days = months * 31 + field("tm_mday").saturating_sub(1);
         Ok(((days * 24 + field("tm_hour")) * 60 + field("tm_min")) * 60 + field("tm_sec"))
     }
 
-    /// Returns whether QEMU exited because of the host (a signal) and not because of the guest. To
-    /// be called only after the exit.
+    /// Returns whether a signal on the host ended QEMU, and not the guest. Call this only after the
+    /// exit of QEMU.
     pub fn was_ended_by_host(&mut self) -> bool {
-        // The last events are still in the socket; no answer will come.
+        // Read the last events from the socket. There is no answer any more.
         drop(self.qmp.read_response::<qmp::query_status>());
         self.note_events();
-        self.ended_by_host
+        self.is_ended_by_host
     }
 
     fn note_events(&mut self) {
         for event in self.qmp.events() {
             if let qmp::Event::SHUTDOWN { data, .. } = event {
-                self.ended_by_host |= !data.guest;
+                self.is_ended_by_host |= !data.guest;
             }
         }
     }
@@ -534,13 +585,13 @@ pub fn read_tail(path: &Path) -> Vec<u8> {
     bytes[bytes.len().saturating_sub(TAIL_BYTES)..].to_vec()
 }
 
-/// Reads the hello of a guest that came to rest and has had no order yet.
-pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Failure> {
+/// Reads the hello of a guest that has halted and has not got an order yet.
+pub(super) fn read_hello(halt: &Halt, wire: &Path, console: &Path) -> Result<Hello, Failure> {
     let console = read_tail(console);
     let printed = fs::read(wire).unwrap_or_default();
-    wire::check_panic(&console)?;
+    wire::check_panic_message(&console)?;
     match wire::parse_hello(&printed) {
-        Ok(hello) if *rest == Rest::Paused => Ok(hello),
+        Ok(hello) if *halt == Halt::Paused => Ok(hello),
         Err(error) if !printed.is_empty() => Err(Failure::Garbled { reason: error.to_string() }),
         _ => {
             let silent = Failure::NoAnswer { console: wire::tail(&console) };
@@ -557,14 +608,15 @@ pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hel
 mod tests {
     use super::*;
 
-    /// Says nothing in time at first. Meanwhile QEMU has waited so long for a CPU.
-    struct Late {
+    /// A stream whose first read times out. During this read QEMU waits for a CPU: `schedstat` gets
+    /// the text `waited`.
+    struct LateStream {
         schedstat: std::path::PathBuf,
         waited: &'static str,
         is_first: bool,
     }
 
-    impl Read for Late {
+    impl Read for LateStream {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             match std::mem::take(&mut self.is_first) {
                 true => {
@@ -583,10 +635,10 @@ mod tests {
             std::fs::create_dir_all(process.path().join("task/7")).unwrap();
             let schedstat = process.path().join("task/7/schedstat");
             std::fs::write(&schedstat, "0 0 0").unwrap();
-            let clock = Clock::below(process.path().to_owned());
-            let stream = Late { schedstat, waited, is_first: true };
-            let mut late = Patient { stream, clock, limit: Duration::ZERO };
-            assert_eq!(late.read(&mut [0; 9]).is_ok(), is_answer, "{waited}");
+            let clock = Clock::for_directory(process.path().to_owned());
+            let stream = LateStream { schedstat, waited, is_first: true };
+            let mut reader = PatientReader { stream, clock, limit: Duration::ZERO };
+            assert_eq!(reader.read(&mut [0; 9]).is_ok(), is_answer, "{waited}");
         }
     }
 
@@ -594,9 +646,30 @@ mod tests {
     fn cpu_models_are_read_as_old_and_new_qemus_list_them() {
         let old = "Available CPUs:\nx86 486    (alias)\nx86 max    Enables\n\nRecognized flags:\n";
         let new = "Available CPUs:\n  486    (alias)\n  max    Enables\n\nRecognized:\n  3dnow\n";
-        assert_eq!(parse_cpus(old), ["486", "max"]);
-        assert_eq!(parse_cpus(new), ["486", "max"]);
-        assert!(parse_cpus("no help\n").is_empty());
+        assert_eq!(parse_cpu_models(old), ["486", "max"]);
+        assert_eq!(parse_cpu_models(new), ["486", "max"]);
+        assert!(parse_cpu_models("no help\n").is_empty());
+    }
+
+    #[test]
+    fn only_the_distributions_qemu_is_to_be_installed() {
+        let missing = Path::new("/nonexistent/qemu");
+        let error = Qemu::find(Some(missing)).unwrap_err().to_string();
+        assert!(error.starts_with("cannot start /nonexistent/qemu: "), "{error}");
+        assert!(error.ends_with("name a working QEMU with --qemu or KTAX_QEMU"), "{error}");
+        let error = Qemu::find(Some(Path::new("/bin/false"))).unwrap_err().to_string();
+        assert!(error.starts_with("cannot start /bin/false: exit status: 1; "), "{error}");
+    }
+
+    #[test]
+    fn several_cpus_need_a_newer_qemu() {
+        let qemu = |version: &str| Qemu { program: "qemu".into(), version: version.into() };
+        qemu("10.0.2").check_cpus(4).unwrap();
+        qemu("9.2.1").check_cpus(1).unwrap();
+        let error = qemu("9.2.1").check_cpus(4).unwrap_err();
+        let message = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1";
+        assert_eq!(error.message(), message);
+        assert!(error.to_string().contains("; name a newer QEMU with --qemu: "), "{error}");
     }
 
     #[test]
@@ -604,8 +677,8 @@ mod tests {
         let debian = b"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright\n";
         let version = parse_version(debian).unwrap();
         assert_eq!(version, "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)");
-        assert_eq!(number(&version), Some((7, 2)));
-        assert_eq!(number("10.0.2"), Some((10, 0)));
+        assert_eq!(version_number(&version), Some(VersionNumber(7, 2)));
+        assert_eq!(version_number("10.0.2"), Some(VersionNumber(10, 0)));
         assert_eq!(parse_version(b"hello\n"), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The only parser of what the guest prints: `docs/wire.md`. Its input is untrusted.
+//! The only parser of the guest's output, whose format `docs/wire.md` describes. The output is
+//! untrusted.
 
 mod answer;
 
@@ -18,27 +19,35 @@ pub use answer::{
     Answer, Done, Printed, PrintedText, is_finished, parse_answer, parse_printed, split_answers,
 };
 
-/// The first line of everything that the guest prints; it has the version of the format.
-pub const VERSION: &str = "ktax 1";
+/// The version line as a literal, for texts that begin with it.
+macro_rules! version_line {
+    () => {
+        "ktax 1"
+    };
+}
 
-const LINE_BYTES: usize = 4096;
+/// The first line of all orders and of all output of guests: the name and version of the format.
+pub const VERSION: &str = version_line!();
 
-/// The error of more lines of one kind than the format allows.
+/// The longest line, in bytes without the line feed.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// Error for more lines of one kind than the format allows.
 fn too_many(limit: usize) -> Error {
     Error::guest(format!("it has more than {limit} lines of one kind"))
 }
 
 /// The longest quotation in an error, in bytes before escaping.
-const QUOTE_BYTES: usize = 80;
+const MAX_QUOTE_BYTES: usize = 80;
 
-/// Lines with their numbers, which count from 1. A last line without a line feed is not a line.
+/// Reader of lines. Their numbers count from 1. A text without a line feed at the end is no line.
 #[derive(Debug)]
 struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
 }
 
-/// One line: a keyword and what follows it.
+/// One line: a keyword and its arguments.
 #[derive(Debug, Clone, Copy)]
 struct WireLine<'a> {
     number: usize,
@@ -46,6 +55,7 @@ struct WireLine<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// Checks the version line, and returns the lines after it.
     pub fn after_version(bytes: &'a [u8]) -> Result<Lines<'a>> {
         if bytes.is_empty() {
             return Err(Error::guest("the guest printed nothing").kind(ErrorKind::Empty));
@@ -55,13 +65,13 @@ impl<'a> Lines<'a> {
         if first.bytes == VERSION.as_bytes() { Ok(lines) } else { Err(first.malformed()) }
     }
 
-    /// Reads the next line. Every format requires that there is one.
+    /// Reads the next line. It is an error if there is none: an `end` line must come first.
     pub fn next(&mut self) -> Result<WireLine<'a>> {
-        let window = &self.rest[..self.rest.len().min(LINE_BYTES + 1)];
+        let window = &self.rest[..self.rest.len().min(MAX_LINE_BYTES + 1)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
-            return Err(match window.len() > LINE_BYTES {
+            return Err(match window.len() > MAX_LINE_BYTES {
                 true => Error::guest(format!(
-                    "line {} is longer than {LINE_BYTES} bytes",
+                    "line {} is longer than {MAX_LINE_BYTES} bytes",
                     self.number + 1
                 )),
                 false if window.is_empty() => {
@@ -81,8 +91,8 @@ impl<'a> Lines<'a> {
         self.rest.is_empty()
     }
 
-    /// Checks that nothing follows the end.
-    pub fn nothing_more(&mut self) -> Result<()> {
+    /// Checks that no line follows.
+    pub fn expect_end(&mut self) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(self.next()?.malformed()) }
     }
 }
@@ -103,7 +113,7 @@ impl<'a> WireLine<'a> {
     }
 
     pub fn malformed(self) -> Error {
-        let quote = escape_bytes(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
+        let quote = escape_bytes(&self.bytes[..self.bytes.len().min(MAX_QUOTE_BYTES)]);
         Error::guest(format!("line {} is malformed: {quote}", self.number))
     }
 }
@@ -112,7 +122,8 @@ fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Checks the name of a Workload, a parameter or a signature entry: `[a-z0-9-]{1,32}`.
+/// Returns whether a text can be the name of a Workload, a parameter or a signature entry:
+/// `[a-z0-9-]{1,32}`.
 fn is_name(text: &str) -> bool {
     let is_name_byte =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -120,12 +131,14 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The order that asks for the symbol table.
-pub const SYMBOLS_ORDER: &str = "ktax 1\nphase 0\nops 1\nrun symbols\nend\n";
+pub const SYMBOLS_ORDER: &str = concat!(version_line!(), "\nphase 0\nops 1\nrun symbols\nend\n");
 
-/// The order that asks for all other symbols of a kernel.
-pub const VARIABLES_ORDER: &str = "ktax 1\nphase 0\nops 1\nrun symbols\nparam variables 1\nend\n";
+/// The order that asks for the symbols of a kernel that are no functions.
+pub const VARIABLES_ORDER: &str =
+    concat!(version_line!(), "\nphase 0\nops 1\nrun symbols\nparam variables 1\nend\n");
 
-/// Returns the arguments of the guest program when it runs as a plain process: as in an order.
+/// Returns the arguments of the guest program for a Workload on the running kernel. They have the
+/// content of an order: the Workload, `ops`, and the parameters.
 pub fn arguments(workload: &Workload) -> Vec<String> {
     let params = workload.params.iter().map(|(name, value)| format!("{name}={value}"));
     [workload.program.clone(), format!("ops={}", workload.ops)].into_iter().chain(params).collect()
@@ -142,55 +155,56 @@ pub fn order(workload: &Workload, layout: &Layout) -> String {
 }
 
 /// The longest part of the console in a message, in bytes before escaping.
-const TAIL_BYTES: usize = 240;
+const MAX_TAIL_BYTES: usize = 240;
 
 /// Returns the text after `Kernel panic - not syncing: ` on the console, escaped.
 pub fn panic_message(console: &[u8]) -> Option<String> {
-    const MARK: &[u8] = b"Kernel panic - not syncing: ";
-    let start = console.windows(MARK.len()).position(|window| window == MARK)?;
-    let message = &console[start + MARK.len()..];
+    const PREFIX: &[u8] = b"Kernel panic - not syncing: ";
+    let start = console.windows(PREFIX.len()).position(|window| window == PREFIX)?;
+    let message = &console[start + PREFIX.len()..];
     let end = message.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(message.len());
-    Some(escape_bytes(&message[..end.min(TAIL_BYTES)]))
+    Some(escape_bytes(&message[..end.min(MAX_TAIL_BYTES)]))
 }
 
-/// Fails if the kernel has panicked.
-pub(super) fn check_panic(console: &[u8]) -> Result<(), Failure> {
+/// Fails if the console has the first line of a panic.
+pub(super) fn check_panic_message(console: &[u8]) -> Result<(), Failure> {
     panic_message(console).map_or(Ok(()), |message| Err(Failure::Panic { message }))
 }
 
-/// Returns the message of a panic once the kernel has printed all of it and only waits for a reset.
-pub fn panic_that_stays(console: &[u8]) -> Option<String> {
-    const LAST: &[u8] = b"---[ end Kernel panic - not syncing: ";
-    let is_whole = console.windows(LAST.len()).any(|window| window == LAST);
-    if is_whole { panic_message(console) } else { None }
+/// Returns the message of a panic if the console also has its last line: then the kernel only waits
+/// for a reset.
+pub fn finished_panic_message(console: &[u8]) -> Option<String> {
+    const LAST_LINE: &[u8] = b"---[ end Kernel panic - not syncing: ";
+    let is_finished = console.windows(LAST_LINE.len()).any(|window| window == LAST_LINE);
+    if is_finished { panic_message(console) } else { None }
 }
 
 /// Returns the end of a console, escaped, on one line.
 pub fn tail(console: &[u8]) -> String {
-    escape_bytes(&console[console.len().saturating_sub(TAIL_BYTES)..])
+    escape_bytes(&console[console.len().saturating_sub(MAX_TAIL_BYTES)..])
 }
 
-/// The report of a guest about itself before its freeze.
+/// A guest's report about itself, which it prints before its freeze.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// `uname -r`.
     pub release: String,
     /// GNU build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// Boot parameters that the kernel does not know.
+    /// Boot parameters that the kernel does not know, and ignores.
     pub ignored: Vec<String>,
-    /// Kernel threads that still ran when the guest no longer waited for an idle kernel.
+    /// Kernel threads that still ran when the guest stopped waiting for an idle kernel.
     pub busy: Vec<String>,
     /// Preparations that failed before the freeze: modules, the disk; escaped.
     pub failed: Vec<String>,
-    /// Name in /proc/crypto of the kernel's code that computes crc32c; only where there is a disk.
+    /// The driver for crc32c in /proc/crypto; `None` for a guest without a disk.
     pub crc32c: Option<String>,
     /// True if the kernel's random number generator has no seed.
     pub is_unseeded: bool,
 }
 
-/// The largest number of unknown boot parameters, or of busy kernel threads, in a hello.
-const LINES: usize = 64;
+/// The largest number of lines of one kind in a hello.
+const MAX_HELLO_LINES: usize = 64;
 
 pub fn parse_hello(wire: &[u8]) -> Result<Hello> {
     let mut lines = Lines::after_version(wire)?;
@@ -198,7 +212,7 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello> {
     let line = loop {
         let line = lines.next()?;
         match line.split()? {
-            ("ignored", parameter) if ignored.len() < LINES => {
+            ("ignored", parameter) if ignored.len() < MAX_HELLO_LINES => {
                 ignored.push(parameter.to_owned());
             }
             _ => break line,
@@ -227,15 +241,17 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello> {
                 hello.crc32c = Some(driver.to_owned());
             }
             ("unseeded", "") => hello.is_unseeded = true,
-            ("busy", task) if hello.busy.len() < LINES => hello.busy.push(task.to_owned()),
-            ("failed", what) if hello.failed.len() < LINES => {
-                hello.failed.push(escape_bytes(what.as_bytes()));
+            ("busy", task) if hello.busy.len() < MAX_HELLO_LINES => {
+                hello.busy.push(task.to_owned());
+            }
+            ("failed", message) if hello.failed.len() < MAX_HELLO_LINES => {
+                hello.failed.push(escape_bytes(message.as_bytes()));
             }
             ("ready", "") => break,
             _ => return Err(line.malformed()),
         }
     }
-    lines.nothing_more()?;
+    lines.expect_end()?;
     Ok(hello)
 }
 
@@ -256,29 +272,32 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String> {
         return Err(Error::guest("the symbol table has no kernel functions")
             .next("check that kernel.kptr_restrict is not 2"));
     }
-    // The order of the table may differ between boots. The name of a section that begins with a
-    // function, or ends before it, would hide the function from the plugin.
+    // Sort, because the order of the table may differ between boots. Of several names of one
+    // address, keep that of a function: the plugin would not find a function under the name of the
+    // section that begins or ends there.
     functions.sort_unstable_by_key(|&(address, name)| (address, is_section_bound(name), name));
     functions.dedup_by_key(|(address, _)| *address);
     Ok(symbol_file(&functions))
 }
 
-/// Checks for a name that the linker gives to an end of a section: `__irqentry_text_start`,
-/// `_stext`.
+/// Returns whether this is a symbol that the linker script defines at the start or end of a
+/// section, such as `__irqentry_text_start` or `_stext`.
 fn is_section_bound(name: &str) -> bool {
-    let of_section = name.strip_prefix("__").is_some_and(|rest| {
+    let has_section_suffix = name.strip_prefix("__").is_some_and(|rest| {
         ["_start", "_end", "_begin"].iter().any(|suffix| rest.ends_with(suffix))
     });
-    of_section || matches!(name, "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext")
+    has_section_suffix
+        || matches!(name, "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext")
 }
 
-/// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
-/// which each CPU has one, at low addresses. Several may have one address. A kernel without
-/// `CONFIG_KALLSYMS_ALL` has few.
+/// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also per-CPU
+/// variables, which have low addresses. Several symbols may have the same address. A kernel without
+/// `CONFIG_KALLSYMS_ALL` lists few variables.
 pub fn parse_variables(wire: &[u8]) -> Result<String> {
     Ok(symbol_file(&parse_symbol_lines(wire, |_, kind| !is_text(kind))?))
 }
 
+/// Returns the text of a symbol file: a line with address and name for each symbol.
 fn symbol_file(symbols: &[(u64, &str)]) -> String {
     symbols.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect()
 }
@@ -287,8 +306,8 @@ fn is_text(kind: &str) -> bool {
     matches!(kind, "t" | "T" | "w" | "W")
 }
 
-/// Parses the symbols that are asked for, sorted.
-fn parse_symbol_lines(wire: &[u8], is_asked: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>> {
+/// Parses the symbols for which `is_wanted`, sorted.
+fn parse_symbol_lines(wire: &[u8], is_wanted: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;
     if start.expect("start")? != "symbols" {
@@ -301,30 +320,31 @@ fn parse_symbol_lines(wire: &[u8], is_asked: fn(u64, &str) -> bool) -> Result<Ve
             break;
         }
         let text = std::str::from_utf8(line.bytes).map_err(|_| line.malformed())?;
-        symbols.extend(parse_symbol(text, is_asked).map_err(|()| line.malformed())?);
+        symbols.extend(parse_symbol(text, is_wanted).map_err(|()| line.malformed())?);
     }
-    lines.nothing_more()?;
+    lines.expect_end()?;
     symbols.sort_unstable();
     Ok(symbols)
 }
 
-/// Parses one symbol; `None` if it is not asked for, or if no file can name it.
-fn parse_symbol(line: &str, is_asked: fn(u64, &str) -> bool) -> Result<Option<(u64, &str)>, ()> {
+/// Parses one symbol; `None` if the symbol is not wanted, or if its name does not fit a symbol
+/// file.
+fn parse_symbol(line: &str, is_wanted: fn(u64, &str) -> bool) -> Result<Option<(u64, &str)>, ()> {
     let mut fields = line.split_whitespace();
     let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
     else {
         return Err(());
     };
     let address = u64::from_str_radix(address, 16).map_err(|_| ())?;
-    let nameable = (1..=127).contains(&name.len())
+    let fits_file = (1..=127).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
-    Ok((nameable && is_asked(address, kind)).then_some((address, name)))
+    Ok((fits_file && is_wanted(address, kind)).then_some((address, name)))
 }
 
-/// Parses the lines between the start of `program` and its end. `parse_line` gets the keyword and
-/// the rest of each, and returns false for a line that does not belong there. The inner error is
-/// the escaped reason why there is no answer.
-fn parse_between(
+/// Parses the lines between `start PROGRAM` and `end`. `parse_line` gets the keyword and the rest
+/// of each line, and returns false for a line that is not allowed. The inner error is the escaped
+/// reason of a `fail` line.
+fn parse_body(
     wire: &[u8],
     program: &str,
     mut parse_line: impl FnMut(&str, &str) -> Result<bool>,
@@ -335,7 +355,7 @@ fn parse_between(
     };
     loop {
         let line = lines.next()?;
-        // A reason may quote the kernel's own words; it is escaped, not refused.
+        // A reason may quote text of the kernel, so it can have any bytes.
         if let Some(text) = line.bytes.strip_prefix(b"fail ") {
             return Ok(Err(parse_refusal(text, lines)?));
         }
@@ -345,21 +365,21 @@ fn parse_between(
             _ => return Err(line.malformed()),
         }
     }
-    lines.nothing_more()?;
+    lines.expect_end()?;
     Ok(Ok(()))
 }
 
-/// Parses the answer to an order that traces `program`: its calls, or the escaped reason why there
-/// are none.
+/// Parses the answer to an order that traces the system calls of `program`. The inner error is the
+/// escaped reason why there are none.
 pub fn parse_trace(wire: &[u8], program: &str) -> Result<Result<Vec<TracedCall>, String>> {
     let mut calls = Vec::new();
-    let parsed = parse_between(wire, program, |keyword, rest| {
+    let parsed = parse_body(wire, program, |keyword, rest| {
         match keyword {
             "call" => match parse_call(rest) {
                 Some(call) => calls.push(call),
                 None => return Ok(false),
             },
-            // The program and its tracer also send page faults and the like.
+            // The tracer also sends values such as page faults, and the program's output.
             "value" | "stdout" | "stderr" | "cut" => {}
             _ => return Ok(false),
         }
@@ -375,21 +395,21 @@ pub fn parse_trace(wire: &[u8], program: &str) -> Result<Result<Vec<TracedCall>,
 fn parse_call(fields: &str) -> Option<TracedCall> {
     let mut numbers = fields.split(' ').map(decimal);
     let mut next = || numbers.next().flatten();
-    let (task, number, given) = (next()?, next()?, next()?);
+    let (task, number, result_hash) = (next()?, next()?, next()?);
     numbers.next().is_none().then_some(())?;
     Some(TracedCall {
         task: task.try_into().ok()?,
         number: number.try_into().ok()?,
-        result_hash: given.try_into().ok()?,
+        result_hash: result_hash.try_into().ok()?,
     })
 }
 
-/// Parses the answer to an order that traces the files of `program`; or the escaped reason why
-/// there are none.
+/// Parses the answer to an order that traces the files of `program`. The inner error is the escaped
+/// reason why there are none.
 pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, String>> {
     let mut files = NamedFiles::default();
-    let parsed = parse_between(wire, program, |keyword, rest| {
-        let to = match keyword {
+    let parsed = parse_body(wire, program, |keyword, rest| {
+        let list = match keyword {
             "opened" => &mut files.opened,
             "executed" => &mut files.executed,
             "missing" => &mut files.missing,
@@ -400,8 +420,8 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
             _ => return Ok(false),
         };
         let Some(path) = parse_path(rest) else { return Ok(false) };
-        to.push(path);
-        if to.len() > NamedFiles::MAX_FILES {
+        list.push(path);
+        if list.len() > NamedFiles::MAX_FILES {
             Err(too_many(NamedFiles::MAX_FILES))
         } else {
             Ok(true)
@@ -410,6 +430,8 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
     Ok(parsed.map(|()| files))
 }
 
+/// Parses a `status` or a `signal` as an exit status; a signal is 128 plus its number, as in a
+/// shell.
 fn parse_status(entry: &str) -> Option<u64> {
     match entry.split_once(' ')? {
         ("status", status) => decimal(status),
@@ -442,29 +464,29 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_panic_is_found_between_other_lines() {
+    fn a_panic_is_found_and_finished_by_its_last_line() {
         let console =
             b"[ 1.0] x\r\n[ 2.0] Kernel panic - not syncing: VFS: \x1b[31mno root\r\nmore";
         assert_eq!(panic_message(console).as_deref(), Some("VFS: \\x1b[31mno root"));
         assert_eq!(panic_message(b"all is well"), None);
-        assert_eq!(panic_that_stays(console), None);
+        assert_eq!(finished_panic_message(console), None);
         let end = b"\n[ 2.1] ---[ end Kernel panic - not syncing: VFS: \x1b[31mno root ]---\n";
         let console = [&console[..], end].concat();
-        assert_eq!(panic_that_stays(&console).as_deref(), Some("VFS: \\x1b[31mno root"));
+        assert_eq!(finished_panic_message(&console).as_deref(), Some("VFS: \\x1b[31mno root"));
     }
 
     #[test]
     fn a_hello_has_a_release_and_maybe_a_build_id() {
-        let with = b"ktax 1\nrelease 6.1.0-56-cloud-amd64\nbuild-id 0123456789abcdef\nready\n";
-        let hello = parse_hello(with).unwrap();
+        let with_id = b"ktax 1\nrelease 6.1.0-56-cloud-amd64\nbuild-id 0123456789abcdef\nready\n";
+        let hello = parse_hello(with_id).unwrap();
         assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
         assert_eq!(hello.build_id.as_deref(), Some("0123456789abcdef"));
-        let without = parse_hello(b"ktax 1\nrelease 6.12.0\nready\n").unwrap();
-        assert_eq!((without.build_id, without.is_unseeded), (None, false));
+        let without_id = parse_hello(b"ktax 1\nrelease 6.12.0\nready\n").unwrap();
+        assert_eq!((without_id.build_id, without_id.is_unseeded), (None, false));
     }
 
     #[test]
-    fn a_hello_says_what_is_not_settled_yet() {
+    fn a_hello_lists_busy_threads_and_a_missing_seed() {
         let disk = parse_hello(b"ktax 1\nrelease 6\ncrc32c crc32c-intel\nready\n").unwrap();
         assert_eq!(disk.crc32c.as_deref(), Some("crc32c-intel"));
         let wire = b"ktax 1\nrelease 6\nunseeded\nbusy cryptomgr_test\nbusy kworker/0:1\nready\n";
@@ -474,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn malformed_hellos_are_refused() {
         for wire in [
             &b""[..],
             b"ktax 2\nrelease 6\nready\n",
@@ -522,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_all_others_and_those_of_each_cpu_among_them() {
+    fn variables_are_all_symbols_but_functions() {
         let wire = b"ktax 1\nstart symbols\n\
             ffffffff82000000 D data\n\
             ffffffff81000000 T function\n\
@@ -534,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_zeroes_is_no_table() {
+    fn a_table_of_zero_addresses_is_refused() {
         let wire = b"ktax 1\nstart symbols\n0000000000000000 T _stext\nend\n";
         assert!(parse_symbols(wire).unwrap_err().message().ends_with("no kernel functions"));
     }
@@ -544,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_in_their_order() {
+    fn calls_keep_their_order() {
         let calls = parse_calls("call 0 96 7\nvalue page-faults 3\ncall 1 511 4294967295\nend\n");
         let calls = calls.unwrap().unwrap();
         let traced = |task, number, result_hash| TracedCall { task, number, result_hash };
@@ -552,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_says_why() {
+    fn a_failed_program_has_an_escaped_reason() {
         assert_eq!(
             parse_calls("call 0 96 7\nfail it \x1b[2J\n").unwrap(),
             Err("it \\x1b[2J".into())
@@ -561,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_refused() {
+    fn malformed_calls_are_refused() {
         for line in ["call 0 96", "call 0 96 7 8", "call 0 -1 7", "call 65536 1 7", "sig a 1", ""] {
             assert!(parse_calls(&format!("{line}\nend\n")).is_err(), "{line}");
         }
@@ -577,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_sorted_by_what_became_of_them() {
+    fn files_are_listed_by_the_outcome_of_the_call() {
         let text = "executed /bin/perl\nopened /a%20b%25\nmissing /x\nmissing /c\n\
             value page-faults 3\nvalue status 2\nend\n";
         let files = parse_names(text).unwrap().unwrap();
@@ -594,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn malformed_paths_are_refused() {
         for line in
             ["opened", "opened a", "opened /%2", "opened /%zz", "opened /%00", "opened /a b"]
         {

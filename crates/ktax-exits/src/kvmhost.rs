@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 
 use init::{HostOrder, parse_frames};
 use ktax_engine::argv::{
-    LATE_TIMER, MACHINE, ORDER_ITEM, TRANSLATOR, escape, monitor, shell_script,
+    MACHINE, NO_TIMER_CHECK, ORDER_ITEM, TRANSLATOR, escape, monitor, shell_script,
 };
-use ktax_engine::qemu::{Qemu, Rest, Vm, Watched};
+use ktax_engine::qemu::{Halt, Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, save_state, wire};
 use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::text::escape_bytes;
@@ -203,7 +203,7 @@ impl KvmHost<'_> {
     /// Returns the boot line. The kernel passes the words after `--` to init as arguments, and
     /// unknown variables as environment.
     fn boot_line(&self) -> String {
-        let time_words = if self.is_exact { "nokaslr norandmaps" } else { LATE_TIMER };
+        let time_words = if self.is_exact { "nokaslr norandmaps" } else { NO_TIMER_CHECK };
         let fixed = format!("console=ttyS0 quiet panic=-1 oops=panic {time_words}");
         let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
         boot_line(&fixed, self.layout, &[&self.kernel.boot_line, init])
@@ -298,21 +298,21 @@ impl<'a> Session<'a> {
     }
 
     fn start(&self, span: &RunSpan<'_>) -> Result<Vm, Stop> {
-        let state = match span {
-            RunSpan::FromFreeze { state, .. } => Some(*state),
-            _ => None,
+        let start = match span {
+            RunSpan::FromFreeze { state, .. } => VmStart::Snapshot(*state),
+            _ => VmStart::PowerOn,
         };
         let args = |control| self.args(span, control);
-        Vm::start(&self.host.qemu.program, args, state, &self.stderr, &self.limits)
+        Vm::start(&self.host.qemu.program, args, start, &self.stderr, &self.limits)
             .map_err(|failure| self.failure_with_console(failure))
     }
 
-    fn wait(&self, vm: &mut Vm) -> Result<Rest, Stop> {
-        let watched = Watched {
+    fn wait(&self, vm: &mut Vm) -> Result<Halt, Stop> {
+        let watched = VmWatch {
             limits: &self.limits,
             cancel: self.host.cancel,
             wire: (&self.frames, MAX_FRAMES_BYTES),
-            speaks_first: false,
+            expects_hello: false,
             console: &self.console,
         };
         vm.wait(&watched)
@@ -365,7 +365,7 @@ impl FrozenHost {
         let session = Session::new(host, initrd, &scratch);
         let ram = scratch.file("ram");
         let mut vm = session.start(&RunSpan::ToFreeze { ram: &ram })?;
-        if session.wait(&mut vm)? != Rest::Paused {
+        if session.wait(&mut vm)? != Halt::Paused {
             // Init powered off instead; its message has the reason.
             session.answers(0)?;
             return Err(session.silent_failure());
@@ -401,7 +401,7 @@ impl FrozenHost {
         vm.resume();
         let rest = session.wait(&mut vm)?;
         drop(vm);
-        if rest == Rest::Paused {
+        if rest == Halt::Paused {
             return Err(session.silent_failure());
         }
         Ok((session.answers(order.commands.len())?, read_tail(&session.console)))
@@ -541,7 +541,7 @@ mod tests {
     fn virtual_time_is_limited_only_if_it_is_counted() {
         let base_limits = Limits::with_seconds(1000);
         let counted = host_limits(&base_limits, true);
-        assert_eq!((counted.virtual_s, counted.is_counted), (1000, true));
-        assert!(!host_limits(&base_limits, false).is_counted);
+        assert_eq!((counted.virtual_s, counted.is_clock_counted), (1000, true));
+        assert!(!host_limits(&base_limits, false).is_clock_counted);
     }
 }

@@ -1,34 +1,34 @@
-//! The cache: what can be made again, kept so that it need not be. One budget is for all of it.
+//! The cache: files that ktax could make again, kept to save time. One budget limits all of them.
 //!
 //! ```text
 //! CACHE/kernels/<sha256>/                an image, its config and modules
-//! CACHE/kernels/by-package/, CACHE/builds/by-recipe/    records: which kernel a name or a key is
+//! CACHE/kernels/by-package/, CACHE/builds/by-recipe/    records: the kernel of a name or a key
 //! CACHE/kernels/apt-ARCH/, CACHE/kernels/tmp/apt*.bin    apt's package lists, and their indexes
-//! CACHE/snapshots/<sha256>/, <sha256>.lock    a frozen boot; who makes it has the lock
+//! CACHE/snapshots/<sha256>/, <sha256>.lock    a frozen boot; the lock is held while it is made
 //! CACHE/symbols/<sha256>, <sha256>.lock       a kernel's functions
 //! CACHE/payload/<sha256>/                the guest programs and the plugin of one ktax
-//! CACHE/programs/<sha256>/               programs of the user's, with all that they need
-//! CACHE/hosts/<sha256>.cpio              what a KVM host boots
-//! CACHE/self-tests/<sha256>              that a QEMU has passed its self-test
-//! CACHE/builds/lanes/VERSION/            a check-out and its objects; `lock` is of its build
-//! CACHE/builds/trees.git, indexes/, packages/    all source trees; they belong together
+//! CACHE/programs/<sha256>/               a user's programs, with all files that they need
+//! CACHE/hosts/<sha256>.cpio              the initramfs of a KVM host
+//! CACHE/self-tests/<sha256>              record of a QEMU that has passed the self-test
+//! CACHE/builds/lanes/VERSION/            a check-out and its objects; the build holds `lock`
+//! CACHE/builds/trees.git, indexes/, packages/    all source trees, which are one entry
 //! CACHE/builds/ccache/                   the compiler's cache
 //! CACHE/runs/.vm-*, tmp/                 files of running VMs, and unfinished ones
-//! CACHE/sizes.json                       sizes of what takes long to add up
+//! CACHE/sizes.json                       sizes of entries with very many files
 //! ```
 //!
-//! **In use.** Whoever uses an entry is its [`Holder`]: it has the lock (`flock`) of the entry's
-//! own directory or file, together with others; the build in a lane has the lane's `lock` file. The
-//! cleaner takes the same lock for itself alone, without waiting, and leaves what it cannot lock.
-//! The kernel releases the locks of a killed process, so a kill leaves nothing locked.
+//! **In use.** A [`Holder`] marks an entry as used: it has a shared lock (`flock`) on the entry's
+//! directory or file. A build in a lane has an exclusive lock on the lane's file `lock`. The
+//! cleaner tries to take an exclusive lock on the same file, and keeps an entry that it cannot
+//! lock. The kernel releases the locks of a killed process.
 //!
 //! **Last use.** A [`Holder`] sets the entry's own modification time. Access times are not used:
 //! many filesystems do not keep them.
 //!
-//! **Removal.** The cleaner moves an entry away under a name that nobody reads, and then removes
-//! it. A reader sees all of an entry or nothing, also if the cleaner is killed. What a name of the
-//! above does not match belongs to somebody else: it is neither counted nor removed. Symbolic links
-//! are never followed.
+//! **Removal.** The cleaner renames an entry to a name that nobody reads, and then removes it. So a
+//! reader sees a complete entry or none, even if the cleaner is killed. Files with other names than
+//! those above belong to somebody else: the cleaner neither counts nor removes them. It never
+//! follows symbolic links.
 
 mod clean;
 mod holder;
@@ -44,7 +44,7 @@ use crate::text::{binary_size, counted_as, escape};
 pub use clean::{CacheEntry, CacheSurvey, Cleaned, clean, survey};
 pub use holder::{Holder, Holders, Scratch, remove_stale, touch};
 
-/// Kind of an entry of the cache.
+/// Kind of a cache entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
@@ -76,7 +76,7 @@ impl CacheKind {
         CacheKind::SelfTest,
     ];
 
-    /// Singular and plural of the noun.
+    /// Singular and plural of the noun for entries of this kind.
     fn nouns(self) -> (&'static str, &'static str) {
         match self {
             CacheKind::Kernel => ("kernel", "kernels"),
@@ -93,24 +93,24 @@ impl CacheKind {
         }
     }
 
-    /// `1 build lane`, `2 build lanes`.
+    /// Formats a count with its noun: `1 build lane`, `2 build lanes`.
     pub fn counted(self, count: usize) -> String {
         let (singular, plural) = self.nouns();
         counted_as(count, singular, plural)
     }
 
-    /// Returns whether an entry has so many files that its size takes long to add up.
+    /// Returns whether an entry has so many files that it takes long to add up their sizes.
     pub(super) fn is_large(self) -> bool {
         matches!(self, CacheKind::Lane | CacheKind::SourceTrees | CacheKind::CompilerCache)
     }
 }
 
-/// Directory of the entries of a kind, and their names.
+/// The directory of entries of a kind, and the names of the entries.
 pub(super) struct CachePlace {
     pub kind: CacheKind,
     /// Path below the cache.
     pub directory: &'static str,
-    /// True for directories, false for files; anything else is not ktax's.
+    /// True if the entries are directories, false if they are files.
     pub is_directory: bool,
     pub is_name: fn(&str) -> bool,
 }
@@ -148,18 +148,19 @@ const fn files(kind: CacheKind, directory: &'static str, is_name: fn(&str) -> bo
     CachePlace { kind, directory, is_directory: false, is_name }
 }
 
-/// Most bytes that the cache may take.
+/// The largest size of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
-    /// Bytes on the disk.
+    /// A number of bytes on the disk.
     Bytes(u64),
     Unlimited,
 }
 
-/// Less than a tenth of a laptop's disk of 256 GB. A kernel version that is built from source takes
-/// up to 3 GiB for its lane, all versions together 1.6 GiB and more for their trees, and ccache up
-/// to 2 GiB. A boot of the exact engine takes 40 to 120 MiB, so a comparison under five layouts
-/// about 1 GiB. So there is room for three versions and for the last ten comparisons.
+/// The default budget, which is less than a tenth of a laptop's disk of 256 GB. It has room for
+/// kernels of three versions that are built from source, and for seven comparisons: a lane takes up
+/// to 3 GiB for each version, the source trees of all versions 1.6 GiB, and ccache up to 2 GiB,
+/// which are 12.6 GiB. A snapshot of the exact engine takes 40 to 120 MiB, so a comparison under
+/// five layouts takes about 1 GiB.
 const DEFAULT_GIB: u64 = 20;
 
 impl Default for Budget {
@@ -169,7 +170,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Most bytes; `None` where there is no limit.
+    /// Returns the number of bytes; `None` for an unlimited budget.
     pub fn bytes(self) -> Option<u64> {
         match self {
             Budget::Bytes(bytes) => Some(bytes),
@@ -181,8 +182,8 @@ impl Budget {
 impl FromStr for Budget {
     type Err = String;
 
-    /// Parses `20G`, `20GiB`, `500m`, `0`, `unlimited`. The units are binary ones: K is 1024. An
-    /// empty text is the default: an empty environment variable is as good as none.
+    /// Parses a size such as `20G`, `20GiB`, `500m` or `0`, or `unlimited`. Units are binary: K is
+    /// 1024. An empty text is the default, because an empty environment variable counts as unset.
     fn from_str(text: &str) -> Result<Budget, String> {
         let wrong = || {
             format!(
@@ -198,7 +199,8 @@ impl FromStr for Budget {
         }
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
+        let lower = unit.to_ascii_lowercase();
+        let shift = match lower.strip_suffix("ib").unwrap_or(&lower) {
             "" if unit.is_empty() => 0,
             "k" => 10,
             "m" => 20,
@@ -225,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_lists_where_each_kind_is() {
+    fn the_document_lists_the_directory_of_each_kind() {
         let document = include_str!("../../../docs/cache.md");
         for place in &PLACES {
             assert!(document.contains(&format!("\n{}/", place.directory)), "{}", place.directory);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units_and_what_is_none_is_refused() {
+    fn sizes_are_parsed_and_other_texts_are_refused() {
         for (text, bytes) in [
             ("0", 0),
             ("1048576", 1 << 20),
@@ -246,7 +248,9 @@ mod tests {
         }
         assert_eq!("Unlimited".parse(), Ok(Budget::Unlimited));
         assert_eq!("".parse(), Ok(Budget::default()));
-        for text in ["G", "iB", "-1G", "1.5G", "20 G", "20X", "20GG", "99999999999T"] {
+        for text in
+            ["G", "iB", "-1G", "1.5G", "20 G", "20X", "20GG", "20KiBiB", "20iB", "99999999999T"]
+        {
             let error = text.parse::<Budget>().unwrap_err();
             assert!(error.starts_with(&format!("`{text}` is not a size; write ")), "{error}");
         }

@@ -1,5 +1,5 @@
-//! Files: written and removed so that a crash leaves none half, locked, read up to a limit and by
-//! all CPUs, hashed.
+//! Files: writes and removes that a crash does not leave half done, locks, reads up to a limit, and
+//! hashes.
 
 mod read;
 
@@ -22,20 +22,20 @@ pub use read::{
     read_up_to, sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
 };
 
-/// Unpacks a program that is part of ktax, as its build has packed it.
+/// Unpacks a program that is part of ktax. The build of ktax has packed it.
 pub fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut program = Vec::new();
     ZlibDecoder::new(packed).read_to_end(&mut program).expect("the build packed it with zlib");
     program
 }
 
-/// The first characters of a file's name until its content is complete.
+/// The first characters in the name of a file that is being written.
 const UNFINISHED: &str = ".new-";
 
-/// Writes a file so that after a crash it holds either the whole content or what was there before.
+/// Writes a file so that after a crash it has either the new content or the old content.
 ///
-/// The content goes into a file with an unguessable name beside it, which is synced and renamed;
-/// then the directory is synced.
+/// The content goes into a file with an unguessable name in the same directory. That file is synced
+/// and renamed; then the directory is synced.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = parent_directory(path);
     let file = write_temporary(dir, content, None)?;
@@ -51,13 +51,13 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent_directory(path)).map(drop)
 }
 
-/// The directory of a file. A name without a directory is in the current one.
+/// Returns the directory of a file: the current directory for a path without one.
 fn parent_directory(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
-/// Writes a file as [`write_atomically`] does; `AlreadyExists` where there is such a file.
+/// Writes a file as [`write_atomically`] does. The error is `AlreadyExists` if the file exists.
 pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = parent_directory(path);
     let file = write_temporary(dir, content, None)?;
@@ -65,7 +65,7 @@ pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Writes a file that is never changed again, unless it exists. Returns whether it was new.
+/// Writes a file unless it exists. Returns whether it was written.
 pub fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
     match write_new_atomically(path, content) {
         Ok(()) => Ok(true),
@@ -75,8 +75,8 @@ pub fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
 }
 
 /// Writes a file as [`write_atomically`] does, but read-only and with the unfinished file in
-/// `scratch`, a directory on the same filesystem. The caller removes what a killed process leaves
-/// there.
+/// `scratch`, a directory on the same filesystem. The caller removes unfinished files of killed
+/// processes from `scratch`.
 pub fn write_read_only(path: &Path, content: &[u8], scratch: &Path) -> io::Result<()> {
     let file = write_temporary(scratch, content, Some(Permissions::from_mode(0o444)))?;
     file.persist(path).map_err(|error| error.error)?;
@@ -89,8 +89,8 @@ fn write_temporary(
     permissions: Option<Permissions>,
 ) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // The user's umask takes some of these away; without them the file would be for its owner
-    // alone.
+    // The permissions of any new file, which the user's umask reduces. The default of the crate
+    // `tempfile` is that only the owner may read a file.
     let usual = Permissions::from_mode(0o666);
     let mut file = builder.prefix(UNFINISHED).permissions(usual).tempfile_in(dir)?;
     file.write_all(content)?;
@@ -101,12 +101,13 @@ fn write_temporary(
     Ok(file)
 }
 
+/// Returns whether this is the name of a file that is being written.
 pub fn is_unfinished(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
-/// Removes the unfinished files that a killed writer left in `dir`. Take a lock first: another
-/// process that is writing there loses its file.
+/// Removes the unfinished files that a killed writer left in `dir`. Take a lock first: a file that
+/// another process is writing there is removed, too.
 pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -117,36 +118,38 @@ pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The first characters of the name of a directory that holds what is to be removed.
-const ASIDE: &str = ".gone-";
+/// The first characters in the name of a directory whose content is being removed.
+const ASIDE_PREFIX: &str = ".gone-";
 
-/// Longest time to write a temporary file.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+/// Age at which a temporary file is abandoned: no process writes one for so long.
+const ABANDONED_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Returns whether a temporary file or directory was written so long ago that a killed process must
-/// have left it. A link is looked at itself.
+/// Returns whether a temporary file or directory is so old that a killed process must have left it.
+/// Does not follow a symbolic link.
 pub fn is_abandoned(path: &Path) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
-    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED_AGE))
 }
 
-/// Moves a file or a directory into a new directory beside it, whose path is returned: to remove
-/// something large takes a while, and a crash in between must not leave a part of it that looks
-/// whole. Remove the new directory then. Whoever finds one later may remove it too.
+/// Moves a file or a directory into a new directory with the same parent, and returns the path of
+/// the new directory, which the caller then removes. To remove a large directory takes a while, and
+/// a crash during that must not leave an incomplete one under the old name. Any process may remove
+/// a directory that [`is_set_aside`].
 pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(rustix::io::Errno::INVAL.into());
     };
-    let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(parent)?;
+    let aside = tempfile::Builder::new().prefix(ASIDE_PREFIX).tempdir_in(parent)?;
     fs::rename(path, aside.path().join(name))?;
     Ok(aside.keep())
 }
 
-/// Moves a file or a directory to a name that nobody has; of two that move the same one moves it.
-/// `AlreadyExists`: somebody has the name; `NotFound`: the file is gone.
-pub fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    // The name is taken first: to rename over a file would remove that. A directory takes the
-    // place of an empty directory alone.
+/// Moves a file or a directory to a path that does not exist. Of several processes that move the
+/// same file, one succeeds. The error is `AlreadyExists` if `to` exists, `NotFound` if `from` does
+/// not.
+pub fn move_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    // Create the target first: a rename would replace an existing file. A directory can replace
+    // only an empty directory.
     match fs::symlink_metadata(from)?.is_dir() {
         true => fs::create_dir(to)?,
         false => fs::File::create_new(to).map(drop)?,
@@ -158,18 +161,22 @@ pub fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Returns whether this is the name of a directory that [`set_aside`] made.
 pub fn is_set_aside(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+    name.as_encoded_bytes().starts_with(ASIDE_PREFIX.as_bytes())
 }
 
-/// Gives each CPU a part of `items`, and returns the results of the parts in their order. Reading
-/// many files is slow enough for this, as they are unpacked and parsed, too.
-pub fn in_parts<T: Send, R: Send>(items: &mut [T], part: impl Fn(&mut [T]) -> R + Sync) -> Vec<R> {
+/// Splits `items` into a part for each CPU, calls `process` on all parts at once, and returns the
+/// results in the order of the parts. Threads are worth their cost for items that are files to
+/// unpack and parse.
+pub fn map_parts<T: Send, R: Send>(
+    items: &mut [T],
+    process: impl Fn(&mut [T]) -> R + Sync,
+) -> Vec<R> {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
-    let most = items.len().div_ceil(cpus).max(1);
-    let part = &part;
+    let part_length = items.len().div_ceil(cpus).max(1);
+    let process = &process;
     thread::scope(|scope| {
         let parts: Vec<_> =
-            items.chunks_mut(most).map(|chunk| scope.spawn(move || part(chunk))).collect();
+            items.chunks_mut(part_length).map(|part| scope.spawn(move || process(part))).collect();
         parts.into_iter().map(|thread| thread.join().expect("a part does not panic")).collect()
     })
 }
@@ -182,18 +189,17 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock for this process alone; `WouldBlock` if another process holds it.
+    /// Takes an exclusive lock. The error is `WouldBlock` if another process holds a lock.
     pub fn take(file: File) -> io::Result<Lock> {
-        Lock::by(file, FlockOperation::NonBlockingLockExclusive)
+        Lock::try_lock(file, FlockOperation::NonBlockingLockExclusive)
     }
 
-    /// Takes the lock together with other readers; `WouldBlock` if a process holds it alone.
+    /// Takes a shared lock. The error is `WouldBlock` if another process holds an exclusive lock.
     pub fn share(file: File) -> io::Result<Lock> {
-        Lock::by(file, FlockOperation::NonBlockingLockShared)
+        Lock::try_lock(file, FlockOperation::NonBlockingLockShared)
     }
 
-    /// Takes the lock for this process alone, and waits for it. It asks again after each `pause`,
-    /// so that `is_cancelled` is seen; then the answer is `None`.
+    /// Waits for an exclusive lock, with an attempt after each `pause`; `None` once `is_cancelled`.
     pub fn wait(
         file: File,
         pause: Duration,
@@ -209,8 +215,8 @@ impl Lock {
         }
     }
 
-    /// Makes a lock file and waits for its lock as [`Lock::wait`] does. A process that removes lock
-    /// files while it holds them may remove this one meanwhile: then another one is made.
+    /// Creates a lock file and waits for its lock as [`Lock::wait`] does. If a cleaner removes the
+    /// lock file meanwhile, this creates a new one.
     pub fn wait_at(
         path: &Path,
         pause: Duration,
@@ -225,8 +231,8 @@ impl Lock {
         }
     }
 
-    /// Takes the lock together with other readers, and waits for one who has it alone. Only for
-    /// locks that nobody has alone for long.
+    /// Waits for a shared lock. Cannot be cancelled, so use it only if no process holds an
+    /// exclusive lock for long.
     pub fn wait_to_share(file: File) -> io::Result<Lock> {
         loop {
             match flock(&file, FlockOperation::LockShared) {
@@ -237,25 +243,25 @@ impl Lock {
         }
     }
 
-    /// Returns whether the locked file is the one at this path now.
+    /// Returns whether the file at this path is still the locked file.
     pub fn is_file_at(&self, path: &Path) -> io::Result<bool> {
         let locked = self.file.metadata()?;
         match symlink_metadata(path) {
-            Ok(there) => Ok((there.dev(), there.ino()) == (locked.dev(), locked.ino())),
+            Ok(found) => Ok((found.dev(), found.ino()) == (locked.dev(), locked.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Lets the programs that are started from now on hold the lock too. The last process that has
-    /// it releases it: dropping it here is not enough any more.
+    /// Lets all programs that ktax starts from now on hold the lock, too. The lock is then held
+    /// until the last of these processes has ended, even after it was dropped here.
     pub fn inherit(&mut self) -> io::Result<()> {
         fcntl_setfd(&self.file, FdFlags::empty())?;
         self.is_inherited = true;
         Ok(())
     }
 
-    fn by(file: File, operation: FlockOperation) -> io::Result<Lock> {
+    fn try_lock(file: File, operation: FlockOperation) -> io::Result<Lock> {
         flock(&file, operation)?;
         Ok(Lock { file, is_inherited: false })
     }
@@ -268,8 +274,8 @@ impl AsFd for Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file is not enough. A process that another thread is just starting has a copy of
-    /// the descriptor until it executes its program, and would hold the lock until then.
+    /// Unlocks the file, because it is not enough to close it: a process that another thread has
+    /// just forked has a copy of the descriptor, and would hold the lock until its exec.
     fn drop(&mut self) {
         if !self.is_inherited {
             let _ = flock(&self.file, FlockOperation::Unlock);
@@ -284,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_permissions_that_any_other_has_here() {
+    fn a_written_file_has_the_usual_permissions() {
         let dir = tempfile::tempdir().unwrap();
         let [usual, ours, new] = ["usual", "ours", "new"].map(|name| dir.path().join(name));
         fs::write(&usual, "").unwrap();
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_whole_and_under_another_name() {
+    fn a_directory_that_is_set_aside_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         let entry = dir.path().join("entry");
         fs::create_dir(&entry).unwrap();
@@ -315,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn one_holds_it_or_many_share_it() {
+    fn a_lock_is_exclusive_or_shared() {
         let (_dir, file) = lock_files();
         let held = Lock::take(file()).unwrap();
         assert_eq!(Lock::take(file()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -351,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_that_is_removed_meanwhile_is_made_again() {
+    fn a_lock_file_that_is_removed_meanwhile_is_created_again() {
         let dir = tempfile::tempdir().unwrap();
         let (path, pause) = (dir.path().join("lock"), Duration::from_millis(1));
         let cleaner = Lock::take(File::create(&path).unwrap()).unwrap();

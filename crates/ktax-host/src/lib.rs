@@ -1,9 +1,8 @@
-//! Files, locks, the cache and texts: access to the machine that ktax runs on, for all other
-//! crates.
+//! Access of all other crates to the machine that ktax runs on: files, locks, the cache and texts.
 //!
-//! [`disk`] writes files whole or not at all, locks them and reads no more of them than a limit.
-//! [`cache`] is one budget for all that can be made again. [`text`] makes text from outside safe
-//! for a terminal, Markdown, CSV and JSON. Nothing here knows what ktax measures.
+//! [`disk`] writes files whole or not at all, locks files, and reads files up to a limit. [`cache`]
+//! keeps all files that ktax can make again within one budget. [`text`] makes untrusted text safe
+//! for a terminal, Markdown, CSV and JSON. Nothing in this crate depends on what ktax measures.
 //!
 //! ```
 //! use ktax_host::text;

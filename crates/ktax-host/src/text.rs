@@ -1,24 +1,24 @@
-//! Text from outside, made harmless before anyone sees it. Every escaper in ktax is here, and all
-//! of them agree on [`is_dangerous`]. And counts and sizes with their units.
+//! Escapes untrusted text before it is shown. All escapers of ktax are here, and escape what
+//! [`is_dangerous`]. Also formats counts and sizes with their units, and finds similar names.
 //!
 //! | For | Use |
 //! |---|---|
 //! | a line on a terminal | [`escape`] |
 //! | a message of several lines | [`escape_lines`] |
 //! | a path | [`escape_path`] |
-//! | a command to type, a path or a word in one | [`shell_line`], [`shell_path`], [`shell_word`] |
+//! | a shell command, a path or a word in one | [`shell_line`], [`shell_path`], [`shell_word`] |
 //! | bytes from a guest or a program | [`escape_bytes`], [`escape_byte_lines`] |
 //! | HTML, Markdown, Markdown code | [`html`], [`markdown`], [`code`] |
 //! | a cell of CSV | [`csv_cell`] |
 //! | JSON that may be printed on a terminal | [`escape_json`] |
-//! | a terminal without UTF-8 | [`ascii()`], behind one of the others |
+//! | a terminal without UTF-8 | [`ascii()`], after one of the others |
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// One line for a terminal: dangerous characters become visible: `\n`, `\u{1b}`, `\u{202e}`.
+/// Escapes a line for a terminal. Dangerous characters become visible: `\n`, `\u{1b}`, `\u{202e}`.
 pub fn escape(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
@@ -33,20 +33,20 @@ pub fn escape(text: &str) -> String {
     })
 }
 
-/// A message of several lines for a terminal: line feeds stay, the rest is as in [`escape`].
+/// Escapes a message of several lines for a terminal: each line as [`escape`] does.
 pub fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
-/// A path for a terminal. Bytes that are not UTF-8 become U+FFFD.
+/// Escapes a path for a terminal. Bytes that are not UTF-8 become U+FFFD.
 pub fn escape_path(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// Returns whether a terminal may do something other than print `c`, or print nothing.
+/// Returns whether a terminal would act on `c` or print nothing, instead of printing it.
 ///
-/// That is: C0, DEL, C1, line and paragraph separators, bidirectional controls, and characters of
-/// no width, which make two different texts look alike.
+/// Such characters are C0, DEL, C1, line and paragraph separators, bidirectional controls, and
+/// characters without width, which make two different texts look alike.
 pub fn is_dangerous(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -55,8 +55,9 @@ pub fn is_dangerous(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Bytes from a guest or a program, as one line of printable ASCII. Other bytes become `\xNN`, line
-/// feeds and tabs become spaces, carriage returns and spaces at both ends go.
+/// Escapes bytes from a guest or a program as one line of printable ASCII. Line feeds and tabs
+/// become spaces; carriage returns, and spaces at both ends, are removed; other bytes become
+/// `\xNN`.
 pub fn escape_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -70,17 +71,18 @@ pub fn escape_bytes(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
-/// Escapes each line as [`escape_bytes`] does, for a file that someone will open in a terminal.
+/// Escapes each line as [`escape_bytes`] does, for a file that a user may print on a terminal.
 pub fn escape_byte_lines(bytes: &[u8]) -> String {
     bytes.split(|byte| *byte == b'\n').map(|line| escape_bytes(line) + "\n").collect()
 }
 
-/// HTML inside Markdown.
+/// Escapes text for HTML inside Markdown.
 pub fn html(text: &str) -> String {
     escape(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Running text and table cells of Markdown: no markup, no HTML, no new cell or line.
+/// Escapes text for running text and table cells of Markdown: it gets no markup, no HTML, and no
+/// new cell or line.
 pub fn markdown(text: &str) -> String {
     html(text).chars().fold(String::new(), |mut escaped, c| {
         if "\\`*_[]|~#!".contains(c) {
@@ -91,8 +93,8 @@ pub fn markdown(text: &str) -> String {
     })
 }
 
-/// Markdown code where the text allows it, as symbols, row names and most boot lines do;
-/// otherwise running text.
+/// Formats text as Markdown code if its characters allow that, such as those of symbols and row
+/// names; otherwise escapes it as running text.
 pub fn code(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.$[]-:=,/+ ".contains(c);
     if text.trim() == text && !text.is_empty() && text.chars().all(plain) {
@@ -102,19 +104,20 @@ pub fn code(text: &str) -> String {
     }
 }
 
-/// A CSV cell that no spreadsheet takes for a formula. The writer of the file adds the quotes.
+/// Escapes a cell of CSV, so that no spreadsheet takes it for a formula. The writer of the file
+/// adds quotes.
 pub fn csv_cell(text: &str) -> String {
     let text = escape(text);
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
 }
 
-/// Pretty JSON that may be printed on a terminal. What JSON itself leaves raw and is dangerous is
-/// written as JSON writes any character (`\u202e`), so that a reader gets the same strings back.
+/// Escapes pretty JSON for a terminal. Dangerous characters that JSON leaves as they are become
+/// JSON escapes (`\u202e`), so a JSON parser reads the same strings.
 pub fn escape_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     let mut units = [0; 2];
     for c in json.chars() {
-        // Outside of strings, pretty JSON has no control character but the newline.
+        // In pretty JSON a line feed is never within a string.
         if c != '\n' && is_dangerous(c) {
             for unit in c.encode_utf16(&mut units) {
                 text.push_str(&format!("\\u{unit:04x}"));
@@ -126,8 +129,8 @@ pub fn escape_json(json: &str) -> String {
     text
 }
 
-/// A path as a word of a command that somebody can type: quoted for the shell where it must be, and
-/// no option where it begins with a hyphen.
+/// Quotes a path as a word of a shell command, if it needs quotes. A path that begins with a hyphen
+/// gets `./`, so that it is not an option.
 pub fn shell_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     let relative = Path::new(".").join(path);
@@ -135,7 +138,7 @@ pub fn shell_path(path: impl AsRef<Path>) -> String {
     shell_bytes(path.as_os_str().as_bytes()).into_owned()
 }
 
-/// A word of a command that somebody can type, quoted for the shell where it must be.
+/// Quotes a word of a shell command, if it needs quotes.
 pub fn shell_word(word: &str) -> String {
     shell_bytes(word.as_bytes()).into_owned()
 }
@@ -168,7 +171,8 @@ fn shell_bytes(bytes: &[u8]) -> Cow<'_, str> {
     quoted.unwrap_or_else(|| in_dollar_quotes(bytes).into())
 }
 
-/// `$'…'`, which bash, zsh and ksh read: bytes that a terminal would act on are spelled.
+/// Quotes bytes as `$'…'`, which bash, zsh and ksh read. Bytes that are not printable ASCII become
+/// `\xNN`.
 fn in_dollar_quotes(bytes: &[u8]) -> String {
     let mut quoted = "$'".to_owned();
     for byte in bytes {
@@ -183,8 +187,8 @@ fn in_dollar_quotes(bytes: &[u8]) -> String {
     quoted
 }
 
-/// Text for a terminal that shows nothing but ASCII. What ktax itself prints has a spelling; what
-/// came from outside is shown as in [`escape`].
+/// Converts text for a terminal that shows only ASCII. Characters that ktax itself prints have a
+/// replacement; other characters become `\u{…}`.
 pub fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -215,13 +219,13 @@ pub fn ascii(text: &str) -> String {
     plain
 }
 
-/// Number of hash digits shown.
-const SHOWN: usize = 12;
+/// Number of hash digits that are shown.
+const SHOWN_DIGITS: usize = 12;
 
-/// Fewest hexadecimal digits of a hash; no other word has so many.
-const LONG: usize = 32;
+/// The smallest number of hexadecimal digits that is taken for a hash. No other word has so many.
+const MIN_HASH_DIGITS: usize = 32;
 
-/// Text with hashes, such as those in paths of the cache, cut to their first digits.
+/// Cuts the hashes in a text, such as those in paths of the cache, to their first digits.
 pub fn short_hashes(text: &str) -> String {
     let mut short = String::with_capacity(text.len());
     let mut digits = 0;
@@ -231,8 +235,8 @@ pub fn short_hashes(text: &str) -> String {
         word.push(c);
         digits = if c.is_ascii_hexdigit() { digits + 1 } else { 0 };
         if digits == 0 || rest.peek().is_none_or(|next| !next.is_ascii_hexdigit()) {
-            match digits >= LONG {
-                true => short.push_str(&word[..SHOWN]),
+            match digits >= MIN_HASH_DIGITS {
+                true => short.push_str(&word[..SHOWN_DIGITS]),
                 false => short.push_str(&word),
             }
             word.clear();
@@ -242,17 +246,18 @@ pub fn short_hashes(text: &str) -> String {
     short
 }
 
-/// Count with its noun: `1 pair`, `2 pairs`.
+/// Formats a count with its noun: `1 pair`, `2 pairs`.
 pub fn counted(count: usize, singular: &str) -> String {
     counted_as(count, singular, &format!("{singular}s"))
 }
 
-/// Count with a noun that has a plural of its own: `1 patch`, `2 patches`.
+/// Formats a count with a noun whose plural is irregular: `1 patch`, `2 patches`.
 pub fn counted_as(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
-/// A size in the largest binary unit that it fills: `20.0 GiB`, `41.2 MiB`, `512 bytes`.
+/// Formats a size in the largest binary unit that is not larger, such as `20.0 GiB`, `41.2 MiB` or
+/// `512 bytes`.
 pub fn binary_size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match UNITS.iter().find(|(_, shift)| bytes >> shift > 0) {
@@ -261,22 +266,22 @@ pub fn binary_size(bytes: u64) -> String {
     }
 }
 
-/// Least likeness of a mistyped name: the value that clap uses for options.
-const ALIKE: f64 = 0.7;
+/// Jaro similarity above which a name is suggested: the value that clap uses for options.
+const MIN_SIMILARITY: f64 = 0.7;
 
-/// The known name that is most like what was typed; `None` if none is like it.
+/// Returns the known name that is most similar to the typed name; `None` if no name is similar.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let alike = known.into_iter().map(|name| (strsim::jaro(typed, name), name));
-    let alike = alike.filter(|(alike, _)| *alike > ALIKE);
-    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    let rated = known.into_iter().map(|name| (strsim::jaro(typed, name), name));
+    let similar = rated.filter(|(similarity, _)| *similarity > MIN_SIMILARITY);
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// Clause of a message that suggests the [`nearest`] name; empty if there is none.
+/// Returns a clause that suggests the [`nearest`] name; empty for `None`.
 pub fn did_you_mean(near: Option<impl Display>) -> String {
     near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
 }
 
-/// Clause of [`did_you_mean`] with the name in quotes.
+/// Returns the clause of [`did_you_mean`] with the name in quotes.
 pub fn did_you_mean_quoted(near: Option<&str>) -> String {
     did_you_mean(near.map(|near| format!("{near:?}")))
 }

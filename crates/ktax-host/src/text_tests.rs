@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn one_is_no_plural() {
+fn a_count_of_one_is_singular() {
     let texts = [0, 1, 2].map(|count| counted(count, "A/A pair"));
     assert_eq!(texts, ["0 A/A pairs", "1 A/A pair", "2 A/A pairs"]);
     assert_eq!(counted_as(1, "patch", "patches"), "1 patch");
@@ -17,7 +17,7 @@ fn one_is_no_plural() {
 type Escaper = fn(&str) -> String;
 
 /// Every escaper, by name.
-const ALL: [(&str, Escaper); 10] = [
+const ESCAPERS: [(&str, Escaper); 10] = [
     ("escape", escape),
     ("escape_lines", escape_lines),
     ("escape_path", |text| escape_path(Path::new(text))),
@@ -33,11 +33,11 @@ const ALL: [(&str, Escaper); 10] = [
 /// Escapers whose output may have line feeds.
 const WITH_LINES: [&str; 3] = ["escape_lines", "escape_byte_lines", "escape_json"];
 
-/// Escapers that let a dangerous character of `text` through, with their output.
+/// Returns the escapers whose output has a dangerous character, with that output.
 fn leaks(text: &str) -> Vec<(&'static str, String)> {
     let is_leak =
         |name: &str, c: char| is_dangerous(c) && !(c == '\n' && WITH_LINES.contains(&name));
-    let escaped = ALL.iter().map(|(name, escaper)| (*name, escaper(text)));
+    let escaped = ESCAPERS.iter().map(|(name, escaper)| (*name, escaper(text)));
     escaped.filter(|(name, text)| text.chars().any(|c| is_leak(name, c))).collect()
 }
 
@@ -50,7 +50,7 @@ fn every_escaper_makes_every_dangerous_character_visible() {
 }
 
 #[test]
-fn what_hides_or_reorders_text_is_dangerous() {
+fn characters_that_hide_or_reorder_text_are_dangerous() {
     let named = [
         '\u{7f}',
         '\u{9b}',
@@ -80,7 +80,7 @@ fn what_hides_or_reorders_text_is_dangerous() {
 }
 
 #[test]
-fn what_acts_becomes_what_is_read() {
+fn control_characters_become_visible() {
     assert_eq!(escape("a\x1b[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
     assert_eq!(escape("\u{202e}live\u{2066}"), "\\u{202e}live\\u{2066}");
     assert_eq!(escape("größer als 日本 …"), "größer als 日本 …");
@@ -88,7 +88,7 @@ fn what_acts_becomes_what_is_read() {
 }
 
 #[test]
-fn messages_keep_their_lines_and_nothing_else_that_acts() {
+fn messages_keep_only_their_line_feeds() {
     assert_eq!(escape_lines("a:\n  b\n"), "a:\n  b\n");
     assert_eq!(escape_lines("a\r\n\x1b]0;x\x07\n"), "a\\r\n\\u{1b}]0;x\\u{7}\n");
     // Escaping twice changes nothing more.
@@ -119,7 +119,7 @@ fn no_cell_is_a_formula() {
 }
 
 #[test]
-fn a_reader_of_json_gets_the_same_strings_back() {
+fn escaped_json_has_the_same_strings() {
     let text = "a\u{202e}b\u{e0001}\u{9b}";
     let json = escape_json(&serde_json::to_string(text).unwrap());
     assert_eq!(json, "\"a\\u202eb\\udb40\\udc01\\u009b\"");
@@ -128,14 +128,14 @@ fn a_reader_of_json_gets_the_same_strings_back() {
 
 proptest! {
     #[test]
-    fn nothing_dangerous_is_left(text in any::<String>()) {
+    fn no_escaper_lets_a_dangerous_character_through(text in any::<String>()) {
         prop_assert_eq!(leaks(&text), []);
         prop_assert!(!markdown(&text).contains(['<', '\n', '\r']));
     }
 }
 
 #[test]
-fn hashes_are_short_and_all_else_stays() {
+fn only_hashes_are_shortened() {
     let hash = "0123456789abcdef".repeat(4);
     for (text, expected) in [
         (format!("/c/kernels/{hash}/image"), "/c/kernels/0123456789ab/image"),
@@ -149,7 +149,7 @@ fn hashes_are_short_and_all_else_stays() {
 }
 
 #[test]
-fn ascii_is_ascii_and_loses_nothing_from_outside() {
+fn text_becomes_ascii_without_loss() {
     for (text, expected) in [
         ("+1.22…1.25 %", "+1.22..1.25 %"),
         ("a → b × c · d – e µs ∞ ─", "a -> b x c | d - e us inf -"),
@@ -172,7 +172,7 @@ fn plain_paths_stay_as_they_are() {
 }
 
 #[test]
-fn a_shell_reads_what_was_quoted() {
+fn a_shell_reads_the_quoted_bytes() {
     let hard: [&[u8]; 9] = [
         b"my dir",
         b"it's",
@@ -193,7 +193,7 @@ fn a_shell_reads_what_was_quoted() {
 }
 
 #[test]
-fn sizes_are_in_the_largest_unit_that_they_fill() {
+fn sizes_have_the_largest_unit_that_is_not_larger() {
     let sizes = [0, 1, 1023, 1024, 43_200_000, 20 << 30, 3 << 40].map(binary_size);
     let expected =
         ["0 bytes", "1 byte", "1023 bytes", "1.0 KiB", "41.2 MiB", "20.0 GiB", "3.0 TiB"];
@@ -201,7 +201,7 @@ fn sizes_are_in_the_largest_unit_that_they_fill() {
 }
 
 #[test]
-fn a_mistyped_name_is_found_and_another_one_is_not() {
+fn only_similar_names_are_suggested() {
     let known = ["vm.swappiness", "vm.overcommit_memory", "kernel.pid_max"];
     assert_eq!(nearest("vm.swapiness", known), Some("vm.swappiness"));
     assert_eq!(nearest("kernel.max_pid", known), Some("kernel.pid_max"));

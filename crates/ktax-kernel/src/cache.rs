@@ -4,12 +4,12 @@
 //! CACHE/kernels/<sha256 of the image>/{image,config-<sha256>,module-<sha256>,origin.json}
 //! CACHE/kernels/by-package/<name>_<version>.json
 //! CACHE/kernels/tmp/            downloads, files that are being written, apt's index of its lists
-//! CACHE/builds/                 what `kernel/source` needs to build again quickly
+//! CACHE/builds/                 files with which `source` builds similar kernels quickly
 //! ```
 //!
-//! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a whole file or none.
-//! The directory of an image is named after its content, so two processes that write one at the
-//! same time write the same bytes. ktax replaces a damaged file and does not remove it, because
+//! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a complete file or
+//! none. The directory of an image is named after its content, so two processes that write one at
+//! the same time write the same bytes. ktax replaces a damaged file and does not remove it, because
 //! another process may be reading it. [`ktax_host::cache`] removes whole kernels, if nobody uses
 //! them. ktax hashes every image, config and module that it reads, and makes the Identity from the
 //! bytes each time: it trusts no file of the cache.
@@ -50,32 +50,34 @@ pub struct Kernel {
 /// The longest `origin.json`, in bytes.
 const ORIGIN_MAX: u64 = 64 << 10;
 
-/// The path that the image with this SHA-256 has, if it is in the cache.
+/// Returns the path of the image with this SHA-256. The cache may not have the image.
 pub fn image_path(sha256: &str, cache: &Path) -> PathBuf {
     cache.join("kernels").join(sha256).join("image")
 }
 
-/// The path of the image with this SHA-256, if the cache has it whole.
+/// Returns the path of the image with this SHA-256; `None` if the cache does not have it, or has a
+/// damaged file.
 pub fn cached_image(sha256: &str, cache: &Path) -> Option<PathBuf> {
     let image = image_path(sha256, cache);
-    is_whole(&image, sha256).then_some(image)
+    is_intact(&image, sha256).then_some(image)
 }
 
-/// The x86_64 bzImage that came into the cache last, among those that are whole. Downloads nothing.
+/// Returns the intact x86_64 bzImage that was added to the cache last. Downloads nothing.
 pub fn newest_image(cache: &Path) -> Option<Kernel> {
     let entries = fs::read_dir(cache.join("kernels")).ok()?.flatten();
     let mut found: Vec<(SystemTime, Identity)> = entries
         .filter_map(|entry| {
             let origin = entry.path().join("origin.json");
-            let made = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
+            let added = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
             let identity: Identity =
                 serde_json::from_slice(&read_own(&origin, ORIGIN_MAX).ok()?).ok()?;
-            let boots = identity.arch == Arch::X86_64 && identity.format == ImageFormat::BzImage;
-            let has_its_name = entry.file_name() == identity.sha256.as_str();
-            (boots && has_its_name).then_some((made, identity))
+            let is_x86 = identity.arch == Arch::X86_64;
+            let is_bootable = is_x86 && identity.format == ImageFormat::BzImage;
+            let has_hash_as_name = entry.file_name() == identity.sha256.as_str();
+            (is_bootable && has_hash_as_name).then_some((added, identity))
         })
         .collect();
-    found.sort_by_key(|(made, _)| std::cmp::Reverse(*made));
+    found.sort_by_key(|(added, _)| std::cmp::Reverse(*added));
     found.into_iter().find_map(|(_, identity)| {
         let image = cached_image(&identity.sha256, cache)?;
         Some(Kernel { identity, image, config: None })
@@ -106,22 +108,22 @@ impl<'a> Cache<'a> {
         Ok(Self { root, arch, note })
     }
 
-    /// Shows `text` to the user.
+    /// Prints a line for the user.
     pub(crate) fn note(&self, text: &str) {
         (self.note)(text);
     }
 
-    /// A new directory in the cache, removed when the value is dropped.
+    /// Creates a directory in the cache, which is removed when the value is dropped.
     pub(crate) fn scratch(&self) -> Result<TempDir> {
         let tmp = self.root.join("tmp");
         TempDir::new_in(&tmp).map_err(|error| cache_error("write in", &tmp, error))
     }
 
-    /// Stores an image and its config, unless the cache has both whole. `source` goes into the
-    /// Identity, and names the image in the errors.
+    /// Writes an image and its config to the cache, unless the cache has both intact. `source` is
+    /// the image's name in the Identity and in errors.
     pub(crate) fn put(&self, image: &[u8], config: Option<&[u8]>, source: &str) -> Result<Kernel> {
         let kernel = self.kernel(image, config, source)?;
-        // Hold the entry, so that no cleaner removes it between one file and the next.
+        // Hold the entry, so that no cleaner removes it between the writes of its files.
         let entry = self.root.join(&kernel.identity.sha256);
         let _holder =
             Holder::hold_directory(&entry).map_err(|error| cache_error("create", &entry, error))?;
@@ -129,7 +131,7 @@ impl<'a> Cache<'a> {
         if let (Some(path), Some(config)) = (&kernel.config, config) {
             self.write_unless_same(path, config)?;
         }
-        // The origin of the same image with a config says more, so one without does not replace it.
+        // An origin with a config has more information, so one without does not replace it.
         let origin = kernel.image.with_file_name("origin.json");
         if config.is_some() || !origin.exists() {
             self.write_json(&origin, &kernel.identity)?;
@@ -137,7 +139,8 @@ impl<'a> Cache<'a> {
         Ok(kernel)
     }
 
-    /// The Kernel of these files. `None` if they are missing, or damaged, which ktax notes.
+    /// Finds the Kernel with these hashes. `None` if a file is missing, or damaged, for which the
+    /// user gets a note.
     pub(crate) fn find(
         &self,
         image_sha256: &str,
@@ -145,13 +148,13 @@ impl<'a> Cache<'a> {
         source: &str,
     ) -> Result<Option<Kernel>> {
         let entry = self.root.join(image_sha256);
-        let Some(image) = self.read_whole(&entry.join("image"), IMAGE_MAX, image_sha256) else {
+        let Some(image) = self.read_intact(&entry.join("image"), IMAGE_MAX, image_sha256) else {
             return Ok(None);
         };
         let config = match config_sha256 {
             None => None,
             Some(sha256) => {
-                match self.read_whole(&entry.join(config_name(sha256)), CONFIG_MAX, sha256) {
+                match self.read_intact(&entry.join(config_name(sha256)), CONFIG_MAX, sha256) {
                     None => return Ok(None),
                     some => some,
                 }
@@ -160,16 +163,17 @@ impl<'a> Cache<'a> {
         self.kernel(&image, config.as_deref(), source).map(Some)
     }
 
-    /// The path of a file or directory in `CACHE/kernels`.
+    /// Returns the path of a file or directory in `CACHE/kernels`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// The directory `CACHE/builds`.
+    /// Returns the path of `CACHE/builds`.
     pub(crate) fn builds(&self) -> PathBuf {
         self.root.with_file_name("builds")
     }
 
+    /// Returns the Kernel of an image, with its paths in the cache.
     fn kernel(&self, image: &[u8], config: Option<&[u8]>, source: &str) -> Result<Kernel> {
         let facts = image::inspect(image, source, self.arch)?;
         let identity = Identity {
@@ -188,8 +192,8 @@ impl<'a> Cache<'a> {
         Ok(Kernel { identity, image: entry.join("image"), config })
     }
 
-    /// The content of a file. `None` if it cannot be read, or its SHA-256 is not `expected`.
-    pub(crate) fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
+    /// Reads a file. `None` if the file cannot be read, or if its SHA-256 is not `expected`.
+    pub(crate) fn read_intact(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
         let bytes = read_own(path, limit).ok()?;
         if sha256(&bytes) == expected {
             return Some(bytes);
@@ -198,7 +202,7 @@ impl<'a> Cache<'a> {
         None
     }
 
-    /// Writes a file of the cache, unless it has this content already.
+    /// Writes a file of the cache, unless the file has this content already.
     pub(crate) fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         if read_own(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
             return Ok(());
@@ -214,7 +218,7 @@ impl<'a> Cache<'a> {
         self.write_unless_same(path, &text)
     }
 
-    /// Writes a read-only file. A reader sees all of it or none.
+    /// Writes a read-only file. A reader sees the complete file or none.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let directory = path.parent().map_or(Ok(()), fs::create_dir_all);
         directory
@@ -223,21 +227,22 @@ impl<'a> Cache<'a> {
     }
 }
 
-/// Several configs can lead to the same image, so the name has the config's hash.
+/// Returns the file name of a config. It has the config's hash, because several configs can lead to
+/// the same image.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
 }
 
 /// Returns whether the file exists and its SHA-256 is `expected`.
-fn is_whole(image: &Path, expected: &str) -> bool {
+fn is_intact(image: &Path, expected: &str) -> bool {
     read_own(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
 }
 
-/// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors, which
-/// cost only disk space.
+/// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors: a file
+/// that stays costs only disk space.
 fn remove_abandoned(tmp: &Path) {
-    let old = |entry: &fs::DirEntry| is_abandoned(&entry.path());
-    for entry in fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok).filter(old) {
+    let is_old = |entry: &fs::DirEntry| is_abandoned(&entry.path());
+    for entry in fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok).filter(is_old) {
         let path = entry.path();
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }
@@ -264,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_whole_x86_image_is_found() {
+    fn the_newest_intact_x86_image_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path();
         assert_eq!(newest_image(cache), None);

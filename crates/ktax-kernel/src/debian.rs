@@ -1,6 +1,6 @@
-//! Gets kernels from packages of the distribution, and their loadable modules with those that they
-//! depend on. The cache has a record for each version of each package that it knows, and modules
-//! beside the image of their kernel.
+//! Gets kernels from packages of the distribution, and their modules with the dependencies of
+//! these. The cache has a record for each version of a package whose kernel it has, and keeps
+//! modules next to the image of their kernel.
 
 mod apt;
 pub(super) mod deb;
@@ -22,47 +22,48 @@ use ktax_model::{Error, ErrorKind, Identity, Result};
 
 pub(super) use apt::Apt;
 
-/// Gets the kernel of the package `name`. Uses the network only if the cache does not have it.
+/// Gets the kernel of the package `name`. Uses the network only if the cache does not have the
+/// kernel.
 pub(crate) fn obtain(
     archive: &dyn Archive,
     cache: &Cache<'_>,
     name: &str,
     version: Option<&str>,
 ) -> Result<Kernel> {
-    if let Some(asked) = version.and_then(|version| Package::new(name, version)) {
-        if let Some(kernel) = recorded_kernel(cache, &asked)? {
+    if let Some(named) = version.and_then(|version| Package::new(name, version)) {
+        if let Some(kernel) = recorded_kernel(cache, &named)? {
             return Ok(kernel);
         }
     }
-    let first = match archive.look_up(name, version) {
+    let listed = match archive.look_up(name, version) {
         Err(error) if error.kind == ErrorKind::NoPackageList && version.is_none() => {
             return newest_cached(cache, name, error);
         }
         answer => answer?,
     };
-    let asked = first.package.clone();
-    let holder = match known_holder(cache, &first) {
-        Some(holder) => holder,
-        None => resolve(archive, first)?,
+    let named = listed.package.clone();
+    let package = match recorded_dependency(cache, &listed) {
+        Some(package) => package,
+        None => follow_dependencies(archive, listed)?,
     };
-    if let Some(kernel) = recorded_kernel(cache, &holder)? {
-        remember(cache, asked, holder, &kernel)?;
+    if let Some(kernel) = recorded_kernel(cache, &package)? {
+        write_record(cache, named, package, &kernel)?;
         return Ok(kernel);
     }
-    cache.note(&format!("downloading {holder}"));
+    cache.note(&format!("downloading {package}"));
     let scratch = cache.scratch()?;
-    let contents = archive.fetch(&holder, scratch.path())?;
+    let contents = archive.fetch(&package, scratch.path())?;
     if contents.config.is_none() {
-        cache.note(&format!("{holder} contains no /boot/config-*, so its config is not known"));
+        cache.note(&format!("{package} contains no /boot/config-*, so its config is not known"));
     }
-    let kernel = cache.put(&contents.image, contents.config.as_deref(), &kernel_name(&holder))?;
-    remember(cache, holder.clone(), holder.clone(), &kernel)?;
-    remember(cache, asked, holder, &kernel)?;
+    let kernel = cache.put(&contents.image, contents.config.as_deref(), &kernel_name(&package))?;
+    write_record(cache, package.clone(), package.clone(), &kernel)?;
+    write_record(cache, named, package, &kernel)?;
     Ok(kernel)
 }
 
-/// The version of the source package of a kernel package: `6.1` of `linux-image-6.1.0-56-amd64`.
-/// `None` if apt does not know the package.
+/// Returns the version of the source package of a kernel package: `6.1` for
+/// `linux-image-6.1.0-56-amd64`. `None` if apt does not know the package.
 pub(crate) fn source_version(
     archive: &dyn Archive,
     name: &str,
@@ -75,7 +76,7 @@ pub(crate) fn source_version(
     })
 }
 
-/// The first two numbers in the name of a kernel package.
+/// Returns the first two numbers in the name of a kernel package.
 fn release_in_name(name: &str) -> Option<String> {
     let mut numbers = name.strip_prefix("linux-image-")?.splitn(3, ['.', '-', '+']);
     let (major, minor) = (numbers.next()?, numbers.next()?);
@@ -83,54 +84,61 @@ fn release_in_name(name: &str) -> Option<String> {
     (is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
 }
 
-/// The package that a version of a meta-package led to before; `None` if it is not recorded. A
-/// meta-package that names an exact version always leads to the same package, so apt need not be
-/// asked again.
-fn known_holder(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
-    first.leads_to.as_ref()?.1.as_ref()?;
-    find_record(cache, &first.package).map(|record| record.kernel)
+/// Returns the recorded kernel package of a meta-package; `None` without a record. A meta-package
+/// that depends on an exact version always leads to the same package, so apt need not be asked
+/// again.
+fn recorded_dependency(cache: &Cache<'_>, meta: &Listed) -> Option<Package> {
+    let (_, exact_version) = meta.leads_to.as_ref()?;
+    exact_version.as_ref()?;
+    find_record(cache, &meta.package).map(|record| record.kernel)
 }
 
-/// Follows the dependencies from `first` to the package that contains the kernel.
-fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package> {
-    const STEPS: usize = 4;
-    let asked = first.package.clone();
-    let mut listed = first;
-    for _ in 0..STEPS {
+/// Follows the dependencies of a package to the package that contains the kernel.
+fn follow_dependencies(archive: &dyn Archive, mut listed: Listed) -> Result<Package> {
+    const MAX_STEPS: usize = 4;
+    let named = listed.package.clone();
+    for _ in 0..MAX_STEPS {
         match listed.leads_to {
             None => return Ok(listed.package),
             Some((name, version)) => listed = archive.look_up(&name, version.as_deref())?,
         }
     }
-    Err(Error::user(format!("the dependencies of {asked} lead to no kernel"))
+    Err(Error::user(format!("the dependencies of {named} lead to no kernel"))
         .next("give the package that contains it"))
 }
 
-/// The kernel of the newest version in the cache, or `error` if there is none.
+/// Returns the kernel of the newest version in the cache; `error` if the cache has none.
 fn newest_cached(cache: &Cache<'_>, name: &str, error: Error) -> Result<Kernel> {
     let mut records = all_records(cache, name);
     records.sort_by(|a, b| compare_versions(&b.package.version, &a.package.version));
     for record in records {
         if let Some(kernel) = record.kernel_in(cache)? {
-            let used = &record.kernel;
-            cache.note(&format!("{error}; ktax uses the newest one in the cache, {used}"));
+            let package = &record.kernel;
+            cache.note(&format!("{error}; ktax uses the newest one in the cache, {package}"));
             return Ok(kernel);
         }
     }
     Err(error)
 }
 
-fn remember(cache: &Cache<'_>, package: Package, holder: Package, kernel: &Kernel) -> Result<()> {
+/// Writes the record of a package that the user named, and of the package that contains its kernel.
+fn write_record(
+    cache: &Cache<'_>,
+    named: Package,
+    package: Package,
+    kernel: &Kernel,
+) -> Result<()> {
     let record = PackageRecord {
-        package,
-        kernel: holder,
+        package: named,
+        kernel: package,
         image_sha256: kernel.identity.sha256.clone(),
         config_sha256: kernel.identity.config_sha256.clone(),
     };
     cache.write_json(&record_path(cache, &record.package), &record)
 }
 
-const DIRECTORY: &str = "by-package";
+/// The directory of the records.
+const RECORD_DIRECTORY: &str = "by-package";
 /// The longest record, in bytes.
 const RECORD_MAX: u64 = 64 << 10;
 
@@ -152,20 +160,21 @@ impl PackageRecord {
         is_sha256(&self.image_sha256) && self.config_sha256.as_deref().is_none_or(is_sha256)
     }
 
-    /// The recorded Kernel. `None` if the files are missing, or damaged, which ktax notes.
+    /// Finds the recorded Kernel. `None` if a file is missing, or damaged, for which the user gets
+    /// a note.
     fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>> {
         let config = self.config_sha256.as_deref();
         cache.find(&self.image_sha256, config, &kernel_name(&self.kernel))
     }
 }
 
-/// The name by which a user can ask for the kernel of this package again.
+/// Returns the name by which a user can ask for the kernel of this package.
 fn kernel_name(package: &Package) -> String {
     format!("debian:{package}")
 }
 
-/// The record of one version of a package. `None` if there is none, or it is damaged, which ktax
-/// notes.
+/// Finds the record of one version of a package. `None` if there is none, or if it is damaged, for
+/// which the user gets a note.
 fn find_record(cache: &Cache<'_>, package: &Package) -> Option<PackageRecord> {
     let path = record_path(cache, package);
     let bytes = read_own(&path, RECORD_MAX).ok()?;
@@ -178,7 +187,7 @@ fn find_record(cache: &Cache<'_>, package: &Package) -> Option<PackageRecord> {
     }
 }
 
-/// The Kernel of one version of a package, if the cache has it whole.
+/// Returns the Kernel of one version of a package; `None` if the cache does not have it intact.
 fn recorded_kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel>> {
     match find_record(cache, package) {
         Some(record) => record.kernel_in(cache),
@@ -186,20 +195,20 @@ fn recorded_kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel
     }
 }
 
-/// The records of all versions of the package `name`, in no order.
+/// Returns the records of all versions of the package `name`, in any order.
 fn all_records(cache: &Cache<'_>, name: &str) -> Vec<PackageRecord> {
-    let Ok(entries) = fs::read_dir(cache.path(DIRECTORY)) else { return Vec::new() };
-    let version = |entry: fs::DirEntry| {
+    let Ok(entries) = fs::read_dir(cache.path(RECORD_DIRECTORY)) else { return Vec::new() };
+    let record = |entry: fs::DirEntry| {
         let file = entry.file_name().into_string().ok()?;
         let version = file.strip_prefix(name)?.strip_prefix('_')?.strip_suffix(".json")?;
         find_record(cache, &Package::new(name, version)?)
     };
-    entries.filter_map(Result::ok).filter_map(version).collect()
+    entries.filter_map(Result::ok).filter_map(record).collect()
 }
 
-/// Path of the record that [`remember`] writes and [`find_record`] reads.
+/// Returns the path of the record of a package.
 fn record_path(cache: &Cache<'_>, package: &Package) -> PathBuf {
-    cache.path(DIRECTORY).join(format!("{}_{}.json", package.name, package.version))
+    cache.path(RECORD_DIRECTORY).join(format!("{}_{}.json", package.name, package.version))
 }
 
 // Loadable modules.
@@ -207,11 +216,12 @@ fn record_path(cache: &Cache<'_>, package: &Package) -> PathBuf {
 /// The longest index of modules, in bytes.
 const INDEX_MAX: u64 = 64 << 10;
 
-/// The SHA-256 of each module, by its name.
+/// The SHA-256 of each module, by the module's name.
 type Index = BTreeMap<String, String>;
 
-/// The paths in the cache of the modules `names`, such as `kvm-amd`, in this order. An empty list
-/// for a kernel that did not come from a package: it needs its drivers built in.
+/// Gets the modules `names`, such as `kvm-amd`, and returns their paths in the cache in this order.
+/// The list is empty for a kernel that is not from a package: such a kernel needs its drivers built
+/// in.
 pub fn modules(
     kernel: &Kernel,
     names: &[&str],
@@ -225,7 +235,7 @@ pub fn modules(
     names.iter().zip(found).map(found_path).collect()
 }
 
-/// The package that a kernel came from; `None` if it came from elsewhere.
+/// Returns the package that a kernel is from; `None` for other kernels.
 fn package_of(kernel: &Identity) -> Option<Package> {
     match kernel.source.parse::<KernelSpec>() {
         Ok(KernelSpec::Debian { package, version: Some(version) }) => {
@@ -235,7 +245,8 @@ fn package_of(kernel: &Identity) -> Option<Package> {
     }
 }
 
-/// The paths in the cache of these modules of a package, in this order; `None` where it has none.
+/// Gets modules of a package, and returns their paths in the cache in this order; `None` for a
+/// module that the package does not have.
 fn find_modules(
     kernel: &Identity,
     package: &Package,
@@ -263,21 +274,22 @@ fn find_modules(
     Ok(names.iter().map(module_path).collect())
 }
 
+/// Returns the paths of modules; `None` if the cache does not have all of them intact.
 fn cached_modules(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf>> {
     let index = read_index(entry);
-    let whole_path = |name: &&str| {
+    let intact_path = |name: &&str| {
         let digest = index.get(*name)?;
         let path = entry.join(module_file_name(digest));
-        cache.read_whole(&path, MODULE_MAX, digest).map(|_| path)
+        cache.read_intact(&path, MODULE_MAX, digest).map(|_| path)
     };
-    names.iter().map(whole_path).collect()
+    names.iter().map(intact_path).collect()
 }
 
-/// The index of a kernel's modules, empty if it is missing or damaged.
+/// Reads the index of a kernel's modules; empty if the file is missing or damaged.
 fn read_index(entry: &Path) -> Index {
     let bytes = read_own(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
     let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
-    // Digests become parts of paths, so drop those that are none.
+    // Digests become parts of paths, so drop all other texts.
     index.retain(|_, digest| is_sha256(digest));
     index
 }
@@ -286,14 +298,16 @@ fn module_file_name(digest: &str) -> String {
     format!("module-{digest}")
 }
 
-/// A module's file, not compressed, and what it depends on.
+/// A module that was unpacked.
 struct LoadableModule {
     content: Vec<u8>,
-    depends: Vec<String>,
+    /// The names of the modules that it depends on.
+    dependencies: Vec<String>,
 }
 
-/// Modules that compute checksums and ciphers by instructions that many CPUs have. Each names these
-/// CPUs as an alias (`cpu:type:x86,…`), for which udev loads it on a real machine.
+/// Modules that compute checksums and ciphers with instructions of many CPUs. Each module has an
+/// alias with the features of these CPUs (`cpu:type:x86,…`), by which udev loads the module on a
+/// real machine.
 pub const CPU_MODULES: [&str; 9] = [
     "crc32c-intel",
     "crc32-pclmul",
@@ -306,9 +320,10 @@ pub const CPU_MODULES: [&str; 9] = [
     "sha512-ssse3",
 ];
 
-/// Names and files of the modules of [`CPU_MODULES`] that the package has, then of `names`, each
-/// behind those that it depends on. Built-in modules are left out. Empty without `names`, and for a
-/// kernel that did not come from a package: it needs them built in.
+/// Gets the modules of [`CPU_MODULES`] that the package has, and then the modules `names`, each
+/// after its dependencies. Returns their names and contents, without modules that are built in. The
+/// list is empty without `names`, and for a kernel that is not from a package: such a kernel needs
+/// them built in.
 pub fn needed_modules(
     kernel: &Identity,
     names: &[&str],
@@ -326,37 +341,37 @@ pub fn needed_modules(
     let cpu_modules = CPU_MODULES.into_iter().filter(|name| loadable_names.contains(*name));
     let names: Vec<&str> = cpu_modules.chain(names.iter().copied()).collect();
     let mut modules: BTreeMap<String, LoadableModule> = BTreeMap::new();
-    let mut left: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut missing_names: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     loop {
-        left.retain(|name| !built_in.contains(name) && !modules.contains_key(name));
-        if left.is_empty() {
+        missing_names.retain(|name| !built_in.contains(name) && !modules.contains_key(name));
+        if missing_names.is_empty() {
             break;
         }
-        let wanted: Vec<&str> = left.iter().map(String::as_str).collect();
+        let wanted: Vec<&str> = missing_names.iter().map(String::as_str).collect();
         let paths = find_modules(kernel, &package, &wanted, cache, talk)?;
         let mut next = BTreeSet::new();
         for (name, path) in wanted.iter().zip(paths) {
             let missing = || no_module(&package, name);
             let bytes = read_limited(&path.ok_or_else(missing)?, MODULE_MAX).ok();
             let module = bytes.and_then(parse_module).ok_or_else(missing)?;
-            next.extend(module.depends.iter().cloned());
+            next.extend(module.dependencies.iter().cloned());
             modules.insert((*name).to_owned(), module);
         }
-        left = next;
+        missing_names = next;
     }
     let mut order = Vec::new();
     names.iter().for_each(|name| append_with_dependencies(name, &mut modules, &mut order));
     Ok(order)
 }
 
-/// Appends a module behind those that it depends on.
+/// Appends the dependencies of a module that are still in `modules`, and then the module.
 fn append_with_dependencies(
     name: &str,
     modules: &mut BTreeMap<String, LoadableModule>,
     order: &mut Vec<(String, Vec<u8>)>,
 ) {
     let Some(module) = modules.remove(name) else { return };
-    module.depends.iter().for_each(|other| append_with_dependencies(other, modules, order));
+    module.dependencies.iter().for_each(|other| append_with_dependencies(other, modules, order));
     order.push((name.to_owned(), module.content));
 }
 
@@ -367,12 +382,14 @@ fn no_module(package: &Package, module: &str) -> Error {
     ))
 }
 
-/// The names in a modules.builtin or a modules.order: `kernel/fs/ext4/ext4.ko`.
+/// Parses the names of modules in modules.builtin or modules.order, whose lines are paths such as
+/// `kernel/fs/ext4/ext4.ko`.
 fn module_names(list: &str) -> BTreeSet<String> {
     let name = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.to_owned());
     list.lines().filter_map(name).collect()
 }
 
+/// Unpacks a module and reads its dependencies; `None` if it is not a module.
 fn parse_module(bytes: Vec<u8>) -> Option<LoadableModule> {
     const XZ: &[u8] = b"\xfd7zXZ\0";
     let content = match bytes.starts_with(XZ) {
@@ -383,12 +400,12 @@ fn parse_module(bytes: Vec<u8>) -> Option<LoadableModule> {
             content
         }
     };
-    let depends = dependencies(&content)?;
-    Some(LoadableModule { content, depends })
+    let dependencies = parse_dependencies(&content)?;
+    Some(LoadableModule { content, dependencies })
 }
 
-/// The names behind `depends=` in a module's information, which are separated by commas.
-fn dependencies(content: &[u8]) -> Option<Vec<String>> {
+/// Parses the field `depends=` in a module's information: names that are separated by commas.
+fn parse_dependencies(content: &[u8]) -> Option<Vec<String>> {
     const KEY: &[u8] = b"\0depends=";
     let start = content.windows(KEY.len()).position(|window| window == KEY)? + KEY.len();
     let end = content[start..].iter().position(|byte| *byte == 0)?;
@@ -401,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_module_depends_on_is_read_and_comes_before_it() {
+    fn the_dependencies_of_a_module_precede_it() {
         let module = |depends: &str| {
             let text = format!("ELF\0license=GPL\0depends={depends}\0name=x\0");
             parse_module(text.into_bytes()).unwrap()

@@ -1,4 +1,4 @@
-//! Reads the format, the release and the build-id out of the bytes of an image.
+//! Reads the format, the release and the build-id from the bytes of an image.
 //!
 //! Sources:
 //! - bzImage: Linux `Documentation/arch/x86/boot.rst`, "The Real-Mode Kernel Header". All fields
@@ -6,7 +6,7 @@
 //! - vmlinux: QEMU's `-kernel` starts an x86_64 ELF file at the address in the Xen note of type 18
 //!   (`XEN_ELFNOTE_PHYS32_ENTRY`), and refuses a file without it: QEMU `hw/i386/x86.c`
 //!   (`x86_load_linux`), Linux `arch/x86/platform/pvh/head.S`.
-//! - Image of arm64 and riscv64, the kernel as it lies in memory behind a header of 64 bytes: Linux
+//! - Image of arm64 and riscv64, the kernel as it is in memory after a header of 64 bytes: Linux
 //!   `Documentation/arch/arm64/booting.rst`, `Documentation/arch/riscv/boot-image-header.rst`.
 
 use std::fmt::Display;
@@ -20,7 +20,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use ktax_model::{Arch, Error, ImageFormat, Result};
 
-/// The facts of an image for `arch`. `data` is the whole file; `name` names it in the errors.
+/// Reads the facts of an image for `arch`. `data` is the whole file; `name` is its name in errors.
 pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     if data.is_empty() {
         return Err(Error::user(format!("{name} is empty")).next("build or copy the kernel again"));
@@ -32,7 +32,7 @@ pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     } else if is_bzimage(data) {
         inspect_bzimage(data, name)?
     } else {
-        return Err(something_else(data, name));
+        return Err(unknown_format(data, name));
     };
     if facts.release.is_none() && facts.build_id.is_none() {
         let problem = format!("cannot identify {name}: it has neither a release nor a build-id");
@@ -41,20 +41,21 @@ pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Facts that an image states about itself.
+/// Facts about a kernel that its image contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub format: ImageFormat,
     /// Kernel release, as `uname -r` prints it.
     pub release: Option<String>,
-    /// The day of its package, `2026-01-31`.
+    /// The day of the kernel's Debian package: `2026-01-31`.
     pub package_date: Option<String>,
-    /// Hexadecimal digits.
+    /// GNU build-id in hexadecimal.
     pub build_id: Option<String>,
 }
 
 impl Facts {
-    /// Facts of an image with this text behind `Linux version `, and without a build-id.
+    /// Returns the facts of an image without a build-id. `banner` is the text of its banner from
+    /// the release on.
     fn new(format: ImageFormat, banner: Option<&[u8]>) -> Facts {
         let (release, package_date) =
             (banner.and_then(release_word), banner.and_then(package_date));
@@ -62,36 +63,37 @@ impl Facts {
     }
 }
 
-/// The file ends before what its headers promise; sizes in bytes.
+/// Returns the error for a file that is shorter than its headers tell. Both sizes are in bytes.
 fn truncated(name: &str, found: u64, expected: u64) -> Error {
     Error::user(format!("{name} is truncated: it has {found} of at least {expected} bytes"))
         .next("copy the kernel again")
 }
 
-/// The kernel is for another architecture than x86_64.
+/// Returns the error for a kernel of another architecture than x86_64.
 fn wrong_arch(name: &str, arch: &str) -> Error {
     Error::user(format!("{name} is a kernel for {arch}, but ktax boots x86_64"))
         .next("give an x86_64 bzImage")
 }
 
-/// The kernel is for another architecture than the target.
+/// Returns the error for a kernel that is not for `arch`. `found` is what it is instead.
 pub(crate) fn not_for(name: impl Display, found: &str, arch: Arch) -> Error {
     let wanted = arch.name();
     Error::user(format!("{name} is {found}, but a kernel for {wanted} is needed"))
         .next(format!("give a vmlinux for {wanted}, or a source such as `src:linux`"))
 }
 
-fn not_a_kernel(name: &str, what: &str) -> Error {
-    Error::user(format!("{name} is {what}, not a kernel")).next("give the path of a bzImage")
+fn not_a_kernel(name: &str, kind: &str) -> Error {
+    Error::user(format!("{name} is {kind}, not a kernel")).next("give the path of a bzImage")
 }
 
+/// Start of the banner, which every kernel contains.
 const BANNER: &[u8] = b"Linux version ";
 
-/// A banner is no longer than this.
+/// The longest banner, in bytes.
 const BANNER_MAX: usize = 1024;
 
-/// Text of the banner behind `Linux version `, from the release on. Skips format strings
-/// that begin the same way.
+/// Finds the banner, and returns its text from the release on. Skips format strings with the same
+/// start.
 fn banner_in(mut data: &[u8]) -> Option<&[u8]> {
     loop {
         let start = data.windows(BANNER.len()).position(|window| window == BANNER)?;
@@ -102,9 +104,9 @@ fn banner_in(mut data: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The day at the end of a banner, where Debian's kernels have that of their package: `#1 SMP
-/// PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`. Other kernels have the time of their build,
-/// which is another in each build, or always the same.
+/// Returns the day of a Debian kernel's package, which is at the end of its banner: `#1 SMP
+/// PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`. `None` for other kernels, which have the time of
+/// their build there.
 fn package_date(banner: &[u8]) -> Option<String> {
     let banner = &banner[..banner.len().min(BANNER_MAX)];
     let end = banner.iter().position(|byte| matches!(byte, b'\0' | b'\n'))?;
@@ -118,8 +120,8 @@ fn package_date(banner: &[u8]) -> Option<String> {
     is_day.then(|| String::from_utf8_lossy(day).into_owned())
 }
 
-/// The first word of `text` if it can be a kernel release: a digit first, printable, and at most 64
-/// bytes long (`__NEW_UTS_LEN`).
+/// Returns the first word of `text` if it can be a kernel release: it begins with a digit, is
+/// printable, and has at most 64 bytes (`__NEW_UTS_LEN`).
 fn release_word(text: &[u8]) -> Option<String> {
     let end = text.iter().take(65).position(|&byte| byte == b' ' || byte == b'\0')?;
     let word = &text[..end];
@@ -131,8 +133,10 @@ fn release_word(text: &[u8]) -> Option<String> {
 }
 
 const SECTOR: u64 = 512;
+
+// Offsets of fields of the setup header.
 const SETUP_SECTS: usize = 0x1f1;
-/// In paragraphs of 16 bytes.
+/// The size of the protected-mode code, in paragraphs of 16 bytes.
 const SYSSIZE: usize = 0x1f4;
 const BOOT_FLAG: usize = 0x1fe;
 const HEADER: usize = 0x202;
@@ -141,17 +145,17 @@ const KERNEL_VERSION: usize = 0x20e;
 const XLOADFLAGS: usize = 0x236;
 /// The flag of a kernel with a 64-bit entry point, which only 64-bit kernels have.
 const XLF_KERNEL_64: u16 = 1;
-/// The oldest protocol that ktax reads: Linux 2.6.22.
-const OLDEST: u16 = 0x0206;
-/// The first protocol with `xloadflags`: Linux 3.8.
-const WITH_XLOADFLAGS: u16 = 0x020c;
+/// The oldest boot protocol that ktax reads: that of Linux 2.6.22.
+const MIN_PROTOCOL: u16 = 0x0206;
+/// The first boot protocol with `xloadflags`: that of Linux 3.8.
+const XLOADFLAGS_PROTOCOL: u16 = 0x020c;
 
 /// Returns whether `data` has the two magic numbers of the setup header.
 fn is_bzimage(data: &[u8]) -> bool {
     u16_at(data, BOOT_FLAG) == Some(0xaa55) && bytes_at(data, HEADER, 4) == Some(b"HdrS")
 }
 
-/// The facts of a file that [`is_bzimage`]; `name` names it in the errors.
+/// Reads the facts of a file that [`is_bzimage`].
 fn inspect_bzimage(data: &[u8], name: &str) -> Result<Facts> {
     let found = data.len() as u64;
     let expected = full_size(data);
@@ -159,36 +163,38 @@ fn inspect_bzimage(data: &[u8], name: &str) -> Result<Facts> {
         return Err(truncated(name, found, expected));
     }
     let version = u16_at(data, VERSION).unwrap_or(0);
-    if version < OLDEST {
+    if version < MIN_PROTOCOL {
         let [minor, major] = version.to_le_bytes();
         let problem =
             format!("{name} has boot protocol {major}.{minor:02}, but ktax needs 2.06 or newer");
         return Err(Error::user(problem).next("give Linux 2.6.22 or newer"));
     }
     let flags = u16_at(data, XLOADFLAGS).unwrap_or(0);
-    if version >= WITH_XLOADFLAGS && flags & XLF_KERNEL_64 == 0 {
+    if version >= XLOADFLAGS_PROTOCOL && flags & XLF_KERNEL_64 == 0 {
         return Err(wrong_arch(name, "i386"));
     }
     Ok(Facts::new(ImageFormat::BzImage, banner(data)))
 }
 
-/// The size in bytes that the header promises: the boot sector, the setup code and the
-/// protected-mode code. A signature may follow, so the file may be longer.
+/// Returns the size in bytes by the header: that of the boot sector, the setup code and the
+/// protected-mode code. The file may be longer, because a signature may follow.
 fn full_size(data: &[u8]) -> u64 {
     let paragraphs = u32_at(data, SYSSIZE).unwrap_or(0);
     setup_size(data) + u64::from(paragraphs) * 16
 }
 
+/// Returns the size in bytes of the boot sector and the setup code.
 fn setup_size(data: &[u8]) -> u64 {
     let sectors = match data.get(SETUP_SECTS) {
+        // The boot protocol reads 0 as 4.
         None | Some(0) => 4,
         Some(&sectors) => u64::from(sectors),
     };
     (sectors + 1) * SECTOR
 }
 
-/// The version string, which begins with the release. It is in the setup code, and its pointer
-/// counts from 0x200.
+/// Returns the version string in the setup code, which begins with the release. Its pointer is
+/// relative to 0x200.
 fn banner(data: &[u8]) -> Option<&[u8]> {
     let pointer = usize::from(u16_at(data, KERNEL_VERSION)?);
     if pointer == 0 {
@@ -199,14 +205,14 @@ fn banner(data: &[u8]) -> Option<&[u8]> {
 }
 
 const XEN_PHYS32_ENTRY: u32 = 18;
-/// The ELF header of a 64-bit file, in bytes.
+/// The size of the ELF header of a 64-bit file, in bytes.
 const ELF_HEADER_SIZE: u64 = 64;
 const ELF_CLASS_32: u8 = 1;
 const ELF_CLASS_64: u8 = 2;
 const ELF_LITTLE_ENDIAN: u8 = 1;
 const ELF_BIG_ENDIAN: u8 = 2;
 
-/// The facts of a file that begins with the ELF magic; `name` names it in the errors.
+/// Reads the facts of a file that begins with the ELF magic number.
 fn inspect_vmlinux(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     check_machine(data, name, arch)?;
     match arch {
@@ -240,7 +246,7 @@ fn read_elf<Elf: FileHeader<Endian = Endianness>>(
         return Err(damaged("it contains only debug symbols"));
     }
     let notes = Notes::read(data, segments, endian);
-    if arch == Arch::X86_64 && !notes.pvh {
+    if arch == Arch::X86_64 && !notes.has_pvh_entry {
         let problem =
             format!("QEMU cannot boot {name}: this vmlinux has no PVH entry point (CONFIG_PVH)");
         return Err(Error::user(problem).next("give the bzImage of the same build"));
@@ -249,7 +255,7 @@ fn read_elf<Elf: FileHeader<Endian = Endianness>>(
     Ok(Facts { build_id: notes.build_id, ..Facts::new(ImageFormat::Vmlinux, banner) })
 }
 
-/// Class, byte order and machine in the ELF files of an architecture.
+/// Returns the ELF class, byte order and machine of an architecture.
 fn expected_machine(arch: Arch) -> (u8, u8, u16) {
     match arch {
         Arch::X86_64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_X86_64),
@@ -260,6 +266,7 @@ fn expected_machine(arch: Arch) -> (u8, u8, u16) {
     }
 }
 
+/// Refuses an ELF file that is not a kernel for `arch`.
 fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<()> {
     let found = data.len() as u64;
     let (Some(&[class, order]), Some(kind)) = (bytes_at(data, 4, 2), bytes_at(data, 16, 4)) else {
@@ -304,7 +311,7 @@ fn machine_name(machine: u16, is_64: bool) -> String {
     known.to_owned()
 }
 
-/// Refuses a file that ends before its headers, its segments or its section table do.
+/// Refuses a file that is too short for its headers, its segments or its section table.
 fn check_length<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
     elf: &Elf,
@@ -317,10 +324,10 @@ fn check_length<Elf: FileHeader<Endian = Endianness>>(
     let programs = table(elf.e_phoff(endian).into(), elf.e_phnum(endian), elf.e_phentsize(endian));
     let sections = table(elf.e_shoff(endian).into(), elf.e_shnum(endian), elf.e_shentsize(endian));
     let segments = elf.program_headers(endian, data).unwrap_or(&[]);
-    let end = |segment: &Elf::ProgramHeader| {
+    let segment_end = |segment: &Elf::ProgramHeader| {
         segment.p_offset(endian).into().saturating_add(segment.p_filesz(endian).into())
     };
-    let ends = segments.iter().map(end);
+    let ends = segments.iter().map(segment_end);
     let expected = ends.chain([programs, sections]).max().unwrap_or(0);
     let found = data.len() as u64;
     if found < expected {
@@ -329,15 +336,16 @@ fn check_length<Elf: FileHeader<Endian = Endianness>>(
     Ok(())
 }
 
-/// The notes that ktax needs.
+/// Content of the ELF notes that ktax needs.
 #[derive(Default)]
 struct Notes {
     build_id: Option<String>,
-    pvh: bool,
+    has_pvh_entry: bool,
 }
 
 impl Notes {
-    /// Reads the PT_NOTE segments, as QEMU does. A damaged note ends its segment.
+    /// Reads the PT_NOTE segments, as QEMU does. Ignores the rest of a segment after a damaged
+    /// note.
     fn read<Segment: ProgramHeader<Endian = Endianness>>(
         data: &[u8],
         segments: &[Segment],
@@ -351,7 +359,7 @@ impl Notes {
                     (b"GNU", NT_GNU_BUILD_ID) if (1..=64).contains(&note.desc().len()) => {
                         found.build_id.get_or_insert_with(|| hex(note.desc()));
                     }
-                    (b"Xen", XEN_PHYS32_ENTRY) => found.pvh = true,
+                    (b"Xen", XEN_PHYS32_ENTRY) => found.has_pvh_entry = true,
                     _ => {}
                 }
             }
@@ -360,6 +368,7 @@ impl Notes {
     }
 }
 
+/// Returns the header of the section `.rodata`, which has the banner.
 fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
     data: &'a [u8],
     elf: &Elf,
@@ -369,10 +378,10 @@ fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
     sections.section_by_name(endian, b".rodata").map(|(_, section)| section)
 }
 
-/// Offset of the magic number in both headers.
+/// Offset of the magic number in the headers of arm64 and riscv64.
 const RAW_MAGIC: usize = 56;
 
-/// The facts of a file that is not an ELF file, for an `arch` other than x86_64.
+/// Reads the facts of an Image, for an `arch` other than x86_64.
 fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     let magic: Option<&[u8]> = match arch {
         Arch::Arm64 => Some(b"ARM\x64"),
@@ -386,7 +395,7 @@ fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
         };
         return Err(not_for(name, found, arch));
     }
-    // The size in the header counts memory that is not in the file, so it is no check of the file.
+    // The size in the header includes memory that is not in the file, so it cannot be checked.
     Ok(Facts::new(ImageFormat::Image, banner_in(data)))
 }
 
@@ -409,28 +418,28 @@ const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"\x02\x21\x4c\x18", "lz4", "lz4 -dc"),
 ];
 
-/// The error for a file that is neither an ELF file nor a bzImage.
-fn something_else(data: &[u8], name: &str) -> Error {
+/// Returns the error for a file that is neither an ELF file nor a bzImage.
+fn unknown_format(data: &[u8], name: &str) -> Error {
     let has = |offset: usize, magic: &[u8]| bytes_at(data, offset, magic.len()) == Some(magic);
     if let Some(&(.., arch)) = FOREIGN.iter().find(|&&(offset, magic, _)| has(offset, magic)) {
         return wrong_arch(name, arch);
     }
-    if let Some(&(_, with, tool)) = COMPRESSED.iter().find(|&&(magic, ..)| has(0, magic)) {
-        return Error::user(format!("{name} is compressed with {with}"))
+    if let Some(&(_, format, tool)) = COMPRESSED.iter().find(|&&(magic, ..)| has(0, magic)) {
+        return Error::user(format!("{name} is compressed with {format}"))
             .next(format!("unpack it with `{tool} < FILE > vmlinux`, then give vmlinux"));
     }
     if has(0, b"!<arch>\ndebian-binary") {
         return Error::user(format!("{name} is a Debian package"))
             .next("unpack it with `dpkg-deb -x FILE DIR`, then give DIR/boot/vmlinuz-*");
     }
-    let what = if has(0, b"MZ") {
+    let kind = if has(0, b"MZ") {
         "an EFI program without a Linux setup header"
     } else if is_text(data) {
         "a text file"
     } else {
         "a file of unknown type"
     };
-    not_a_kernel(name, what)
+    not_a_kernel(name, kind)
 }
 
 fn is_text(data: &[u8]) -> bool {
@@ -438,7 +447,7 @@ fn is_text(data: &[u8]) -> bool {
     start.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// `bytes` as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -447,12 +456,12 @@ fn bytes_at(data: &[u8], offset: usize, length: usize) -> Option<&[u8]> {
     data.get(offset..offset.checked_add(length)?)
 }
 
-/// A little-endian number of 16 bits.
+/// Reads a little-endian number of 16 bits.
 fn u16_at(data: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes_at(data, offset, 2)?.try_into().ok()?))
 }
 
-/// A little-endian number of 32 bits.
+/// Reads a little-endian number of 32 bits.
 fn u32_at(data: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes_at(data, offset, 4)?.try_into().ok()?))
 }

@@ -85,7 +85,7 @@ fn assert_error(data: &[u8], problem: &str) {
 }
 
 #[test]
-fn a_bzimage() {
+fn the_facts_of_a_bzimage_are_read() {
     let facts = inspect(&bzimage("6.1.0-50-cloud-amd64 (me@here) #1 SMP", 64), "").unwrap();
     let release = Some("6.1.0-50-cloud-amd64".to_owned());
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_bzimage() {
 }
 
 #[test]
-fn an_image_of_another_architecture() {
+fn the_facts_of_images_of_other_architectures_are_read() {
     let image = |magic: &[u8]| {
         let banner = b"Linux version %s\nLinux version 6.12.117-cloud (me@here)\n";
         [&[0; 56], magic, &[0; 4], &banner[..]].concat()
@@ -121,7 +121,7 @@ fn an_image_of_another_architecture() {
 
 /// Debian's kernels end their banner with it; a kernel that was built here ends with a time.
 #[test]
-fn the_day_of_the_package_stands_in_the_banner() {
+fn the_day_of_a_package_is_read_from_the_banner() {
     let debian = "6.1.0-56 (debian@here) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)";
     let day = Some("2026-11-16");
     for (banner, expected) in [
@@ -145,7 +145,7 @@ fn the_day_of_the_package_stands_in_the_banner() {
 }
 
 #[test]
-fn a_truncated_bzimage_says_both_sizes() {
+fn the_error_for_a_truncated_bzimage_has_both_sizes() {
     let image = bzimage("6.1 x", 4096);
     for size in [0x206, 0x20f, 0x300, 1024, 5119] {
         assert_error(&image[..size], "of at least 5120 bytes");
@@ -162,7 +162,7 @@ fn no_setup_sectors_means_four() {
 }
 
 #[test]
-fn bzimages_that_ktax_does_not_take() {
+fn unusable_bzimages_are_refused() {
     let mut old = bzimage("2.6.20 x", 64);
     old[0x206] = 5;
     assert_error(&old, "has boot protocol 2.05");
@@ -174,7 +174,7 @@ fn bzimages_that_ktax_does_not_take() {
 }
 
 #[test]
-fn without_a_release_there_is_no_identity() {
+fn a_kernel_without_release_and_build_id_is_refused() {
     let long = "6".repeat(70);
     for version in ["", "test", " 6.1", "6\x1b[2J x", long.as_str()] {
         assert_error(&bzimage(version, 64), "cannot identify NAME: ");
@@ -187,7 +187,7 @@ fn without_a_release_there_is_no_identity() {
 }
 
 #[test]
-fn a_vmlinux() {
+fn the_facts_of_a_vmlinux_are_read() {
     let facts = inspect(&whole_vmlinux(), "").unwrap();
     let release = Some("6.12.1-test".to_owned());
     assert_eq!(
@@ -204,7 +204,7 @@ fn a_vmlinux() {
 }
 
 #[test]
-fn vmlinuxes_that_qemu_does_not_take() {
+fn vmlinux_files_that_qemu_cannot_boot_are_refused() {
     let no_pvh = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
     assert_error(&no_pvh, "no PVH entry point");
     let image = whole_vmlinux();

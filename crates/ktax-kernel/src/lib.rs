@@ -1,7 +1,8 @@
 //! Gets a [`Kernel`]: an image with an [`Identity`](ktax_model::Identity), from a file, from a
-//! package of the distribution, or built from source. A [`KernelSpec`] says which. The cache keeps
-//! each image under its SHA-256, so that a file that is replaced during a run cannot mix two
-//! kernels. [`mod@patch`] reads patches as they come in mails, before anything is fetched.
+//! package of the distribution, or built from source; a [`KernelSpec`] is the name of one of these.
+//! The cache keeps each image under its SHA-256, so that a file that is replaced during a run
+//! cannot mix two kernels. [`mod@patch`] reads patches, also from mails, before anything is
+//! downloaded.
 //!
 //! ```
 //! use ktax_kernel::KernelSpec;
@@ -16,13 +17,13 @@
 //!            └► source: git, Kconfig, make ┘
 //! ```
 //!
-//! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
+//! There are no circles among the modules: `obtain` uses `source`, `source` uses `debian`, `debian`
 //! uses `cache`, `cache` uses `image`, and all of them use the leaves (`spec`, `talk`) and the
-//! errors below. Foreign text is escaped where an error is made, so that it cannot move a
-//! terminal's cursor.
+//! errors below. Untrusted text is escaped where an error is made, so that it cannot control a
+//! terminal.
 //!
-//! A kernel without a release and without a build-id is refused: nobody could say later what was
-//! measured.
+//! A kernel without a release and without a build-id is refused, because a result would not
+//! identify it.
 
 use std::io;
 use std::path::Path;
@@ -48,7 +49,7 @@ pub use source::{
 pub use spec::{KernelSpec, Package, Target};
 pub use talk::{KernelTask, Talk, TaskKind};
 
-/// A file of the cache cannot be read or written.
+/// Returns the error for a file of the cache that cannot be read or written.
 fn cache_error(action: &str, path: &Path, error: io::Error) -> Error {
     let next = match is_full(&error) {
         true => format!(
@@ -63,20 +64,21 @@ fn cache_error(action: &str, path: &Path, error: io::Error) -> Error {
     Error::host(format!("cannot {action} {}: {error}", escape_path(path))).next(next)
 }
 
-/// A tool does not start.
+/// Returns the error for a tool that does not start.
 fn start_error(tool: &str, error: io::Error) -> Error {
     Error::host(format!("cannot start `{tool}`: {error}"))
         .next(format!("run `{tool}` yourself to see why"))
 }
 
-/// A file that the user named cannot be read.
+/// Returns the error for a file of the user's that cannot be read. `wanted` is the kind of file
+/// that is expected.
 fn unreadable(path: &Path, error: impl std::fmt::Display, wanted: &str) -> Error {
     Error::user(format!("cannot read {}: {error}", escape_path(path)))
         .next(format!("give the path of {wanted}"))
 }
 
-/// Reason why this source cannot be built with these options. `None` for an error that says
-/// nothing about the source or its options.
+/// Returns the reason why a source cannot be built with its options. `None` for an error that does
+/// not depend on the source and the options.
 pub fn why_unbuilt(error: &Error) -> Option<String> {
     let message = (error.kind == ErrorKind::Unbuildable).then(|| error.message())?;
     Some(match message.strip_prefix(BUILD_FAILED) {
@@ -85,8 +87,8 @@ pub fn why_unbuilt(error: &Error) -> Option<String> {
     })
 }
 
-/// Begins the message of a build that failed; the first error in the log follows, up to the end of
-/// the line.
+/// Start of the message of a failed build. The first error in the log follows, to the end of the
+/// line.
 const BUILD_FAILED: &str = "the build failed: ";
 
 /// Returns whether the disk, or the user's share of it, is full.
@@ -94,8 +96,8 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Recognises a full disk in a tool's message. apt prints the C library's text, or its own if it
-/// checks the space before it downloads.
+/// Returns the error of a full disk if a tool's message is about one. apt prints the text of the C
+/// library, or a text of its own if it checks the space before a download.
 fn full_disk_in(message: &[u8]) -> Option<io::Error> {
     let message = String::from_utf8_lossy(message);
     ["No space left on device", "enough free space"]
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_source_and_its_options_are_a_reason_not_to_build() {
+    fn only_errors_of_the_source_and_its_options_have_a_reason() {
         let unbuildable = |text: &str| Error::guest(text).kind(ErrorKind::Unbuildable);
         let failed = unbuildable("the build failed: a.c:1: error\n  command: make\n  log: x\nfix");
         assert_eq!(why_unbuilt(&failed).as_deref(), Some("it does not build: a.c:1: error"));

@@ -1,4 +1,4 @@
-//! Gets the kernel of a Subject: reads, downloads or builds it.
+//! Gets the kernel of a Subject: reads its file, downloads its package, or builds it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,13 +14,13 @@ use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result, Subject};
 
-/// Gets the x86_64 kernel that a Subject names, and keeps it in `cache/kernels/`. ktax downloads a
-/// package version only once, and builds the same source with the same options only once.
+/// Gets the x86_64 kernel that a Subject names, and keeps the kernel in `cache/kernels/`. Downloads
+/// a version of a package only once, and builds a source with the same options only once.
 pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel> {
     obtain_for(&Target::X86_64, subject, cache, talk)
 }
 
-/// Gets a kernel as [`obtain`] does, for a machine that may have another architecture.
+/// Gets a kernel as [`obtain`] does, for any target.
 pub fn obtain_for(
     target: &Target,
     subject: &Subject,
@@ -68,7 +68,7 @@ fn find_or_make(
 }
 
 /// Checks the names in a Subject: its kernel, and the files of options and patches. Builds and
-/// downloads nothing, so that nobody waits to hear of a mistyped name.
+/// downloads nothing, so that an error of a mistyped name comes at once.
 pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
@@ -78,7 +78,7 @@ pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(
     }
 }
 
-/// The error for options of a prebuilt kernel, with the source to give instead.
+/// Returns the error for options of a prebuilt kernel, with the source to give instead.
 fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> Error {
     let version = match spec {
         KernelSpec::Debian { package, version } => {
@@ -101,8 +101,8 @@ fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> Error {
     Error::user(format!("{} is a prebuilt kernel: {problem}", spec.short())).next(next)
 }
 
-/// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a
-/// source also the tools, the tree, the patches and, by Kconfig, the options.
+/// Checks a Subject without building it: the name of its kernel, and for a source also the tools,
+/// the tree, the patches, and with Kconfig the options.
 pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
@@ -114,15 +114,15 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     }
 }
 
-/// The whole image, and its absolute path for the Identity.
-fn read_named_file(given: &Path) -> Result<(Vec<u8>, String)> {
-    let path = escape_path(given);
+/// Reads an image. Returns its content, and its absolute path for the Identity.
+fn read_named_file(named: &Path) -> Result<(Vec<u8>, String)> {
+    let path = escape_path(named);
     let refused = |problem: &str, next| Err(Error::user(format!("{path} {problem}")).next(next));
     let unreadable = |error| {
         Error::user(format!("cannot read {path}: {error}"))
             .next("make it readable, or give the path of a readable copy")
     };
-    let metadata = match fs::metadata(given) {
+    let metadata = match fs::metadata(named) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let next = "give the path of a bzImage, or `debian:cloud-amd64`";
             return refused("does not exist", next);
@@ -144,8 +144,8 @@ fn read_named_file(given: &Path) -> Result<(Vec<u8>, String)> {
             "give the bzImage, or strip the vmlinux with `strip --strip-debug`",
         );
     }
-    let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
-    let image = read_limited(given, IMAGE_MAX).map_err(unreadable)?;
+    let absolute = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+    let image = read_limited(named, IMAGE_MAX).map_err(unreadable)?;
     Ok((image, escape_path(&absolute)))
 }
 

@@ -1,13 +1,13 @@
-//! Reads patches as they come: plain diffs, mails, and mailboxes of a series.
+//! Reads patches from plain diffs, from mails, and from mailboxes of a series.
 //!
 //! ```text
-//! file ─► mbox ─► mails ─► text parts ─► diff ─► series in its order ─► Patch, Patch, …
+//! file ─► mbox ─► mails ─► text parts ─► diff ─► sorted series ─► Patch, Patch, …
 //!   └───────────── plain diff ────────────┘
 //! ```
 //!
-//! A diff keeps the bytes that the sender's git wrote: transfer encodings, CRLF and
-//! `format=flowed` are undone, and nothing else changes. git applies it; here it is only read far
-//! enough to refuse what cannot apply before anything is downloaded.
+//! A diff keeps the bytes that the sender's git wrote: transfer encodings, CRLF and `format=flowed`
+//! are undone, and nothing else changes. git applies the diff. This module only checks whether the
+//! diff can be one of a kernel tree, so that a wrong file is refused before a download.
 
 mod functions;
 mod mail;
@@ -25,14 +25,14 @@ pub use functions::{SourceFunction, definitions_in};
 /// One patch: a diff that git applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Place in the series and title, for messages: `3/7 mm: …`. Empty for a plain diff.
+    /// Position in the series, and title, for messages: `3/7 mm: …`. Empty for a plain diff.
     pub name: String,
     /// The bytes for `git apply`.
     pub bytes: Vec<u8>,
     pub diff: Diff,
 }
 
-/// The patches of a file, in the order of their series. Cover letters and replies are skipped.
+/// Reads the patches in a file, in the order of their series. Skips cover letters and replies.
 pub fn read(bytes: &[u8]) -> Result<Vec<Patch>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
@@ -48,7 +48,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Patch>> {
     Ok(patches)
 }
 
-/// A patch with this name; `None` if the text has no diff.
+/// Parses a patch; `None` if the text has no diff. `name` is for messages.
 fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>> {
     let diff = Diff::read(&bytes).map_err(|line| {
         let suffix = if name.is_empty() { String::new() } else { format!(" of {name:?}") };
@@ -77,7 +77,7 @@ fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>> {
     let is_alone = mails.len() == 1;
     for mail in mails {
         let mail = Mail::read(&mail::unquote_from_lines(mail))?;
-        // Replies in a thread quote the patches; the user meant a reply that is alone.
+        // In a thread, replies quote patches. A reply that is the only mail is the user's patch.
         if mail.subject.is_reply && !is_alone {
             continue;
         }
@@ -98,15 +98,16 @@ fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>> {
                     .next("download the series again, such as with `b4 am`"));
             }
             (true, _) => {}
-            // The list and the copy to the reader bring a mail twice.
-            (false, _) if found.iter().any(|known| is_same(known, position, &patches)) => {}
+            // A reader may get a mail twice: from the list and as a copy.
+            (false, _) if found.iter().any(|known| is_same_mail(known, position, &patches)) => {}
             (false, _) => found.push((position, patches)),
         }
     }
-    in_order(found)
+    sort_series(found)
 }
 
-fn is_same(
+/// Returns whether a mail with these patches is already known.
+fn is_same_mail(
     (known_position, known): &(Option<SeriesPosition>, Vec<Patch>),
     position: Option<SeriesPosition>,
     patches: &[Patch],
@@ -116,8 +117,9 @@ fn is_same(
     *known_position == position && diffs(known) == diffs(patches)
 }
 
-/// The patches in the order of their numbers; as they stand in the file if one has no number.
-fn in_order(mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>) -> Result<Vec<Patch>> {
+/// Sorts the patches by their numbers, and refuses an incomplete series. If a mail has no number,
+/// the order is that of the file.
+fn sort_series(mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>) -> Result<Vec<Patch>> {
     let positions: Option<Vec<SeriesPosition>> =
         found.iter().map(|(position, _)| *position).collect();
     if let Some(mut positions) = positions {
@@ -152,41 +154,41 @@ fn in_order(mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>) -> Result<Vec<
     Ok(found.into_iter().flat_map(|(_, patches)| patches).collect())
 }
 
-// Unified diffs: which files they change, and whether their hunks are whole.
+// Unified diffs: the files that they change, and checks of their hunks.
 
-/// A unified diff, with other text before, between and behind its files.
+/// A unified diff of several files, without the text around them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff {
     /// The files in the order of the diff.
     pub files: Vec<FileDiff>,
-    /// The number of leading components of its paths that are not of the tree: 1, or 0.
+    /// The number of leading path components that `git apply -p` removes: 1 or 0.
     pub strip: usize,
 }
 
 /// Changes of a diff to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {
-    /// The path in the tree: the new one, or the old one of a file that is removed.
+    /// The path in the tree: the new path, or the old path of a file that is removed.
     pub path: String,
-    /// The changes. None for a file that is only renamed, or binary.
+    /// The changes; empty for a file that is only renamed, or binary.
     pub hunks: Vec<Hunk>,
 }
 
 /// A hunk of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The text behind `@@`: the line that git takes for the head of the function before the hunk.
+    /// The text after `@@`: the line that git takes for the head of the function around the hunk.
     pub context: String,
     /// The lines, each with its sign: ` `, `-` or `+`.
     pub lines: Vec<(char, String)>,
 }
 
 impl Diff {
-    /// Reads a diff, and skips what is none. The error is the number, from 1, of a line that does
-    /// not belong to its hunk.
+    /// Reads a diff, and skips other text. The error is the number, from 1, of a line that does not
+    /// fit its hunk.
     pub fn read(text: &[u8]) -> Result<Diff, usize> {
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-        let mut reader = Reader { lines: &lines, next: 0, files: Vec::new() };
+        let mut reader = DiffReader { lines: &lines, next: 0, files: Vec::new() };
         while reader.next < lines.len() {
             reader.step()?;
         }
@@ -207,30 +209,33 @@ fn stripped(path: &str, strip: usize) -> &str {
     }
 }
 
-struct Reader<'a> {
+/// Reads a diff line by line.
+struct DiffReader<'a> {
     lines: &'a [&'a [u8]],
+    /// Index of the next line.
     next: usize,
-    /// Old and new path as they are written, and the hunks.
+    /// Old path, new path and hunks of each file; the paths are as in the diff.
     files: Vec<(String, String, Vec<Hunk>)>,
 }
 
-impl Reader<'_> {
+impl DiffReader<'_> {
     fn line(&self, index: usize) -> &[u8] {
         self.lines.get(index).copied().unwrap_or_default()
     }
 
-    /// Reads the heads of one file, one hunk, or one line of other text.
+    /// Reads the headers of one file, one hunk, or one line of other text.
     fn step(&mut self) -> Result<(), usize> {
         let line = self.line(self.next);
-        if let Some((old, new)) = git_head(line) {
-            // Files that are renamed or binary have no other head.
+        if let Some((old, new)) = git_header(line) {
+            // A file that is renamed or binary has no other header.
             self.files.push((old, new, Vec::new()));
         } else if let (Some(old), Some(new)) =
-            (head_path(line, b"--- "), head_path(self.line(self.next + 1), b"+++ "))
+            (header_path(line, b"--- "), header_path(self.line(self.next + 1), b"+++ "))
         {
             if self.line(self.next + 2).starts_with(b"@@ -") {
                 let is_known = self.files.last().is_some_and(|(_, _, hunks)| {
-                    hunks.is_empty() && git_head(self.line(self.before_heads())).is_some()
+                    hunks.is_empty()
+                        && git_header(self.line(self.line_before_extended_header())).is_some()
                 });
                 if is_known {
                     self.files.pop();
@@ -246,9 +251,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The line of `diff --git` above the paths: only lines of its extended head stand between.
-    fn before_heads(&self) -> usize {
-        const HEADS: [&[u8]; 9] = [
+    /// Returns the index of the line before the extended header of git, which precedes the next
+    /// line.
+    fn line_before_extended_header(&self) -> usize {
+        const EXTENDED: [&[u8]; 9] = [
             b"index ",
             b"old mode ",
             b"new mode ",
@@ -260,24 +266,24 @@ impl Reader<'_> {
             b"copy ",
         ];
         let mut index = self.next;
-        while index > 0 && HEADS.iter().any(|head| self.line(index - 1).starts_with(head)) {
+        while index > 0 && EXTENDED.iter().any(|start| self.line(index - 1).starts_with(start)) {
             index -= 1;
         }
         index.saturating_sub(1)
     }
 
     fn hunk(&mut self) -> Result<(), usize> {
-        let Some((mut old, mut new, context)) = hunk_head(self.line(self.next)) else {
+        let Some((mut old, mut new, context)) = hunk_header(self.line(self.next)) else {
             return Err(self.next + 1);
         };
         self.next += 1;
         let mut lines = Vec::new();
         while old > 0 || new > 0 {
             let line = self.line(self.next);
-            // The empty element behind a final line feed is not a line.
+            // The empty text after the last line feed is not a line.
             let is_end = self.next + 1 >= self.lines.len() && line.is_empty();
             let (sign, text) = match line.split_first() {
-                // Mail programs cut the space of an empty line; git accepts that.
+                // Mail programs remove the space of an empty line, and git accepts that.
                 None if !is_end => (' ', &b""[..]),
                 Some((b'\r', [])) => (' ', &b""[..]),
                 Some((sign @ (b' ' | b'-' | b'+'), text)) => (char::from(*sign), text),
@@ -303,23 +309,23 @@ impl Reader<'_> {
     }
 }
 
-/// The two paths of `diff --git a/X b/X`; `None` for names with spaces: their other heads have
-/// them.
-fn git_head(line: &[u8]) -> Option<(String, String)> {
+/// Parses the paths in `diff --git a/X b/X`; `None` for names with spaces, which other header lines
+/// have, too.
+fn git_header(line: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(line).ok()?.strip_prefix("diff --git ")?;
     let (old, new) = text.trim_end().split_once(' ')?;
     (!new.contains(' ')).then(|| (old.to_owned(), new.to_owned()))
 }
 
-/// The path behind `--- ` or `+++ `, without the time that diff writes behind it.
-fn head_path(line: &[u8], head: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(line.strip_prefix(head)?).into_owned();
+/// Parses the path after `--- ` or `+++ `, without the time that diff writes after the path.
+fn header_path(line: &[u8], start: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line.strip_prefix(start)?).into_owned();
     let path = text.split('\t').next().unwrap_or_default().trim_end();
     (!path.is_empty()).then(|| path.trim_matches('"').to_owned())
 }
 
-/// The numbers of old and new lines of `@@ -1,7 +1,6 @@ int f(void)`, and what stands behind.
-fn hunk_head(line: &[u8]) -> Option<(u64, u64, String)> {
+/// Parses `@@ -1,7 +1,6 @@ int f(void)`: the numbers of old and new lines, and the text after them.
+fn hunk_header(line: &[u8]) -> Option<(u64, u64, String)> {
     let text = String::from_utf8_lossy(line);
     let (ranges, context) = text.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
@@ -338,7 +344,7 @@ const TOP_DIRECTORIES: &str = "Documentation LICENSES arch block certs crypto dr
 const TOP_FILES: &str = "Makefile Kconfig Kbuild MAINTAINERS CREDITS COPYING README REPORTING-BUGS \
     .gitignore .mailmap .gitattributes .clang-format .cocciconfig .rustfmt.toml";
 
-/// Returns whether a kernel tree may have a file of this path.
+/// Returns whether a kernel tree may have a file at this path.
 fn may_contain(path: &str) -> bool {
     let (name, names) = match path.split_once('/') {
         Some((directory, _)) => (directory, TOP_DIRECTORIES),
@@ -347,8 +353,8 @@ fn may_contain(path: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
-/// Number of leading components to strip from the paths of a diff: 1 for git's `a/` and `b/` and
-/// for `linux.orig/`, 0 for what `git diff --no-prefix` writes.
+/// Returns the number of leading components to strip from the paths of a diff: 1 for git's `a/` and
+/// `b/` and for `linux.orig/`, 0 for a diff of `git diff --no-prefix`.
 fn strip_count<'a>(mut paths: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
     let is_bare = |(old, new): (&str, &str)| {
         let path = if new == "/dev/null" { old } else { new };

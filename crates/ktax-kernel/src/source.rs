@@ -6,10 +6,10 @@
 //! package   ┘      start + options ─────────┴─► key ─► cached? ─► lane: check out, make ─► Kernel
 //! ```
 //!
-//! The key is a hash of all that a kernel depends on: the content of the tree, the start of the
-//! configuration, the options, the compiler and the architecture. The cache has one kernel for each
-//! key, whatever the source was called. It also has one for each finished configuration, because
-//! different options can lead to the same one.
+//! The key is a hash of everything that a kernel depends on: the content of the tree, the start of
+//! the configuration, the options, the compiler and the architecture. The cache has one kernel for
+//! each key, under any name of the source. A second key is a hash of the finished configuration,
+//! because different options can lead to the same configuration.
 
 mod config;
 mod make;
@@ -71,12 +71,12 @@ pub(crate) fn obtain(
         return Ok(kernel);
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
-    // The build that held the lane may have built this kernel.
+    // The build that held the lane before may have built this kernel.
     if let Some(kernel) = find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
     let kernel = build(&trees, &lane, &recipe, cache, talk)?;
-    remember_build(cache, &key, &kernel)?;
+    write_build_record(cache, &key, &kernel)?;
     Ok(kernel)
 }
 
@@ -89,17 +89,17 @@ fn build(
     talk: &Talk<'_>,
 ) -> Result<Kernel> {
     let (make, config) = configure_lane(trees, lane, recipe, talk)?;
-    let outcome = recipe.key_of_outcome(&config);
-    if let Some(kernel) = find_build(cache, &outcome, &recipe.source)? {
+    let config_key = recipe.config_key(&config);
+    if let Some(kernel) = find_build(cache, &config_key, &recipe.source)? {
         return Ok(kernel);
     }
-    let known = compiled_before(&make.objects);
-    let files = match (known, make.usual_files) {
+    let compiled = compiled_before(&make.objects);
+    let files = match (compiled, make.usual_files) {
         (0, Some(files)) => format!("about {files} files"),
         (0, None) => "a number of files that is not known before".to_owned(),
-        (known, _) => format!("at most {} that changed", counted(known, "file")),
+        (compiled, _) => format!("at most {} that changed", counted(compiled, "file")),
     };
-    let size = if known == 0 { ", about 2 GB in the cache" } else { "" };
+    let size = if compiled == 0 { ", about 2 GB in the cache" } else { "" };
     cache.note(&format!(
         "building {}: {files}{size}; log: {}",
         recipe.source,
@@ -112,11 +112,11 @@ fn build(
     let path = make.objects.join(path);
     let image = fs::read(&path).map_err(|error| cache_error("read", &path, error))?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
-    remember_build(cache, &outcome, &kernel)?;
+    write_build_record(cache, &config_key, &kernel)?;
     Ok(kernel)
 }
 
-/// Checks the tree out and configures it: how to build it, and what Kconfig made of the options.
+/// Checks the tree out and configures it. Returns the build, and the finished configuration.
 fn configure_lane<'a>(
     trees: &Trees,
     lane: &Lane,
@@ -138,8 +138,8 @@ fn configure_lane<'a>(
     Ok((make, config))
 }
 
-/// A part of every key. Change it when ktax builds another kernel from the same inputs.
-const RECIPE: &str = "1";
+/// A part of every key. Change it when a new ktax builds another kernel from the same inputs.
+const RECIPE_VERSION: &str = "1";
 
 /// Everything that a kernel is built from: its tree with patches, its options and its compiler.
 struct Recipe {
@@ -155,8 +155,8 @@ struct Recipe {
 }
 
 impl Recipe {
-    /// Reads what a Subject asks for: the files that it names first, because they can be refused
-    /// before a source is downloaded; then the tree, to which the patches are applied.
+    /// Reads the files that a Subject names, and then its tree, to which it applies the patches.
+    /// The files come first, so that wrong files are refused before a source is downloaded.
     fn read(
         spec: &KernelSpec,
         (target, subject): (&Target, &Subject),
@@ -173,7 +173,7 @@ impl Recipe {
         Ok(Recipe { target: *target, source, tree, start, options, compiler })
     }
 
-    /// The name of the lane it is built in: the kernel's version, and the target if it is foreign.
+    /// Returns the name of the lane: the kernel's version, with the target if that is foreign.
     fn lane(&self, trees: &Trees) -> Result<String> {
         let version = trees.version(&self.tree)?;
         match self.target.is_foreign() {
@@ -182,15 +182,21 @@ impl Recipe {
         }
     }
 
-    /// The key of what the user asked for.
+    /// Returns the key of the inputs that the user named.
     fn key(&self) -> String {
         let options = self.options.text();
-        sha256_of_parts(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
+        sha256_of_parts(&[
+            RECIPE_VERSION,
+            &self.tree.id,
+            self.start.text(),
+            &options,
+            &self.compiler,
+        ])
     }
 
-    /// The key of the finished configuration. Different options can lead to the same one.
-    fn key_of_outcome(&self, config: &str) -> String {
-        sha256_of_parts(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
+    /// Returns the key of a finished configuration.
+    fn config_key(&self, config: &str) -> String {
+        sha256_of_parts(&[RECIPE_VERSION, &self.tree.id, "outcome", config, &self.compiler])
     }
 }
 
@@ -198,14 +204,15 @@ impl Recipe {
 struct SubjectFiles<'a> {
     start: StartConfig,
     options: Options,
-    /// Each patch with the file that it is from.
+    /// Each patch, with its file.
     patches: Vec<(&'a Path, Patch)>,
 }
 
 impl SubjectFiles<'_> {
     fn read<'a>(target: &Target, subject: &'a Subject) -> Result<SubjectFiles<'a>> {
         let start = StartConfig::named(subject.start_config.as_deref(), target)?;
-        let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
+        let options =
+            Options::read(target.options)?.overridden_by(&Options::from_texts(&subject.config)?);
         let mut patches = Vec::new();
         for file in subject.patches.iter().map(Path::new) {
             patches.extend(read_patches(file)?.into_iter().map(|patch| (file, patch)));
@@ -219,7 +226,7 @@ pub(crate) fn check_files(subject: &Subject) -> Result<()> {
     SubjectFiles::read(&Target::X86_64, subject).map(drop)
 }
 
-/// The tree that the specification names, and its name for messages.
+/// Returns the tree that the specification names, and its name for messages.
 fn named_tree(
     spec: &KernelSpec,
     subject: &Subject,
@@ -248,18 +255,18 @@ fn kernel_directory(path: &Path) -> Result<PathBuf> {
     if is_tree { Ok(directory) } else { Err(not_a_tree()) }
 }
 
-/// More than a patch has. Some files have no end, such as `/dev/zero`.
+/// The largest patch file, in bytes. Some files have no end, such as `/dev/zero`.
 const PATCH_MAX: u64 = 64 << 20;
 
-/// The patches of ktax by their paths in its source tree.
+/// The patches that are part of ktax, by their paths in the source tree of ktax.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/patches.rs"));
 
-/// Returns whether the path names a patch that is in the binary, and no file.
+/// Returns whether the path names a patch that is part of ktax. A file of that name comes first.
 pub fn is_built_in(path: &Path) -> bool {
     !path.exists() && built_in_patch(path).is_some()
 }
 
-/// The bytes of a patch: of the file of that name, else of the one that is built in.
+/// Reads a patch: the file at this path, or else the patch of that name that is part of ktax.
 pub fn read_patch(path: &Path) -> io::Result<Vec<u8>> {
     match read_limited(path, PATCH_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -269,7 +276,7 @@ pub fn read_patch(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The patches in the file of that name, in the order in which they apply.
+/// Reads the patches of a file, in the order in which they apply.
 fn read_patches(path: &Path) -> Result<Vec<Patch>> {
     let wanted = "a patch, such as `git format-patch` or `b4 am` writes";
     let bytes = read_patch(path).map_err(|error| unreadable(path, error, wanted))?;
@@ -282,8 +289,10 @@ fn built_in_patch(path: &Path) -> Option<&'static str> {
     BUILT_IN.iter().find(|(known, _)| path == Path::new(known)).map(|(_, text)| *text)
 }
 
+/// The largest record, in bytes.
 const RECORD_MAX: u64 = 4 << 10;
 
+/// The record of a built kernel.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BuildRecord {
@@ -295,7 +304,7 @@ fn record_path(cache: &Cache<'_>, key: &str) -> PathBuf {
     cache.builds().join("by-recipe").join(format!("{key}.json"))
 }
 
-/// The Kernel that was built under this key, if the cache has it whole.
+/// Returns the Kernel that was built for this key; `None` if the cache does not have it intact.
 fn find_build(cache: &Cache<'_>, key: &str, source: &str) -> Result<Option<Kernel>> {
     let bytes = read_own(&record_path(cache, key), RECORD_MAX).unwrap_or_default();
     let Ok(record) = serde_json::from_slice::<BuildRecord>(&bytes) else { return Ok(None) };
@@ -305,8 +314,8 @@ fn find_build(cache: &Cache<'_>, key: &str, source: &str) -> Result<Option<Kerne
     cache.find(&record.image_sha256, Some(&record.config_sha256), source)
 }
 
-/// Writes a record, so that [`find_build`] finds it.
-fn remember_build(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<()> {
+/// Writes the record by which [`find_build`] finds a kernel.
+fn write_build_record(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<()> {
     let record = BuildRecord {
         image_sha256: kernel.identity.sha256.clone(),
         config_sha256: kernel.identity.config_sha256.clone().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Names: those that users give kernels, names and versions of Debian packages (Debian Policy 5.6.1
-//! and 5.6.12, `deb-version(7)`), and the machines that ktax builds kernels for.
+//! Names of kernels, names and versions of Debian packages (Debian Policy 5.6.1 and 5.6.12,
+//! `deb-version(7)`), and the targets that kernels are built for.
 
 use ktax_host::text::{escape, escape_path};
 use ktax_model::{Arch, Error, Result};
@@ -9,16 +9,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.
-/// Built from source: `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
+/// The name of a kernel. A prebuilt kernel is `debian:NAME`, `debian:NAME=VERSION` or the path of a
+/// file. A kernel from source is `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
 ///
-/// `NAME` is a package, with or without `linux-image-` in front: `debian:cloud-amd64` is the newest
-/// kernel of the meta-package `linux-image-cloud-amd64`. Write a path that begins with `debian:` as
-/// `./debian:…`. In JSON and TOML the name is a string.
+/// `NAME` is a package, with or without the prefix `linux-image-`: `debian:cloud-amd64` is the
+/// newest kernel of the meta-package `linux-image-cloud-amd64`. A path that begins with `debian:`
+/// is written as `./debian:…`. In JSON and TOML the name is a string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum KernelSpec {
-    /// A package of the distribution. Without a version, the newest one.
+    /// A package of the distribution, in the newest version if there is no version.
     Debian { package: String, version: Option<String> },
     /// A bzImage or an ELF vmlinux.
     File(PathBuf),
@@ -36,7 +36,7 @@ impl KernelSpec {
         matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
     }
 
-    /// The name as most people type it: without `linux-image-`.
+    /// Returns the name without `linux-image-`, as most users type it.
     pub(super) fn short(&self) -> String {
         self.to_string().replacen("debian:linux-image-", "debian:", 1)
     }
@@ -110,7 +110,7 @@ fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
 }
 
 impl fmt::Display for KernelSpec {
-    /// The full form. [`FromStr`] reads it back to an equal value.
+    /// Formats the full name, which [`FromStr`] parses to an equal value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Debian { package, version: None } => write!(f, "debian:{package}"),
@@ -126,7 +126,7 @@ impl fmt::Display for KernelSpec {
     }
 }
 
-/// Returns whether the text of a path would be read as another kind of name.
+/// Returns whether the text of a path would be parsed as another kind of name.
 fn has_scheme(path: &Path) -> bool {
     let text = path.to_string_lossy();
     ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
@@ -150,14 +150,15 @@ impl From<KernelSpec> for String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// For example `linux-image-6.1.0-50-cloud-amd64`.
+    /// Name, for example `linux-image-6.1.0-50-cloud-amd64`.
     pub name: String,
-    /// For example `6.1.176-1`.
+    /// Version, for example `6.1.176-1`.
     pub version: String,
 }
 
 impl Package {
-    /// `None` if the name or the version breaks the rules of Debian Policy 5.6.
+    /// Returns the package; `None` if the name or the version breaks the rules of Debian Policy
+    /// 5.6.
     pub(super) fn new(name: &str, version: &str) -> Option<Self> {
         (is_package_name(name) && is_version(version))
             .then(|| Self { name: name.to_owned(), version: version.to_owned() })
@@ -206,7 +207,7 @@ fn split_revision(version: &str) -> (&str, &str) {
     version.rsplit_once('-').unwrap_or((version, ""))
 }
 
-/// Compares non-digits by character and digits by value, in turn.
+/// Compares two parts of versions: in turn, non-digits by character and digits by value.
 fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     loop {
         let (word_a, rest_a) = split_while(a, |c| !c.is_ascii_digit());
@@ -221,39 +222,40 @@ fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     }
 }
 
-fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
+fn split_while(text: &str, is_first: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !is_first(c)).unwrap_or(text.len()))
 }
 
-/// `~` sorts before the end, the end before letters, letters before the rest.
+/// Compares non-digits. `~` sorts before the end, the end before letters, letters before other
+/// characters.
 fn compare_words(a: &str, b: &str) -> Ordering {
     let weight = |c: char| match c {
         '~' => -1,
         c if c.is_ascii_alphabetic() => i64::from(u32::from(c)),
         c => i64::from(u32::from(c)) + 0x0011_0000,
     };
-    let padded = |text: &str| text.chars().map(weight).collect::<Vec<_>>();
-    let (a, b) = (padded(a), padded(b));
+    let weights = |text: &str| text.chars().map(weight).collect::<Vec<_>>();
+    let (a, b) = (weights(a), weights(b));
     let weight_at = |side: &[i64], i: usize| side.get(i).copied().unwrap_or(0);
-    let differs = (0..a.len().max(b.len())).map(|i| weight_at(&a, i).cmp(&weight_at(&b, i)));
-    differs.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    let orders = (0..a.len().max(b.len())).map(|i| weight_at(&a, i).cmp(&weight_at(&b, i)));
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Compares digits of any length by value.
+/// Compares numbers of any length by value.
 fn compare_numbers(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// A machine that kernels are built for.
+/// A kind of machine that kernels are built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Names the target in messages and in the directory of its builds.
+    /// The name in messages and in the directory of builds.
     pub name: &'static str,
     pub arch: Arch,
-    /// The options that its kernels must have: lines of a .config.
+    /// The options that kernels for this target must have, as lines of a .config.
     pub options: &'static str,
-    /// True if Debian's own kernels boot there and have what is needed.
+    /// True if Debian's own kernels boot on this target and have all options that are needed.
     pub is_packaged: bool,
 }
 
@@ -291,18 +293,18 @@ impl Target {
     pub const ARM64: Target =
         Target { name: "arm64", arch: Arch::Arm64, options: "", is_packaged: true };
 
-    /// The configuration `base`: every option that it does not name is off.
+    /// Returns the configuration `base`, in which every option that is not listed is off.
     pub(crate) fn base(&self) -> &'static str {
         if self.is_foreign() { "" } else { BASE }
     }
 
-    /// Returns whether it needs a cross compiler.
+    /// Returns whether a build for this target needs a cross compiler.
     pub(crate) fn is_foreign(&self) -> bool {
         self.arch != Arch::X86_64
     }
 
-    /// The prefix of the compiler and the linker, for example `powerpc-linux-gnu-`.
-    pub(crate) fn cross(&self) -> &'static str {
+    /// Returns the prefix of the compiler and the linker, for example `powerpc-linux-gnu-`.
+    pub(crate) fn cross_prefix(&self) -> &'static str {
         match self.arch {
             Arch::X86_64 => "",
             Arch::PowerPc => "powerpc-linux-gnu-",
@@ -312,8 +314,8 @@ impl Target {
         }
     }
 
-    /// Directory of the architecture below `arch/` in a kernel tree.
-    pub(crate) fn directory(&self) -> &'static str {
+    /// Returns the directory of the architecture below `arch/` in a kernel tree.
+    pub(crate) fn arch_directory(&self) -> &'static str {
         match self.arch {
             Arch::X86_64 => "x86",
             Arch::PowerPc | Arch::Ppc64le => "powerpc",
@@ -322,18 +324,18 @@ impl Target {
         }
     }
 
-    /// The variables that make needs to build for it.
+    /// Returns the variables of make for this target.
     pub(crate) fn make_variables(&self) -> Vec<String> {
         match self.is_foreign() {
             true => vec![
-                format!("ARCH={}", self.directory()),
-                format!("CROSS_COMPILE={}", self.cross()),
+                format!("ARCH={}", self.arch_directory()),
+                format!("CROSS_COMPILE={}", self.cross_prefix()),
             ],
             false => Vec::new(),
         }
     }
 
-    /// The make target of the image, and the image's path below the object directory.
+    /// Returns the make target of the image, and the image's path below the object directory.
     pub(crate) fn image(&self) -> (&'static str, &'static str) {
         match self.arch {
             Arch::X86_64 => ("bzImage", "arch/x86/boot/bzImage"),
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn in_json_a_name_is_a_string() {
+    fn a_name_is_a_string_in_json() {
         let spec: KernelSpec = serde_json::from_str(r#""debian:cloud-amd64""#).unwrap();
         assert_eq!(serde_json::to_string(&spec).unwrap(), r#""debian:linux-image-cloud-amd64""#);
         assert!(serde_json::from_str::<KernelSpec>(r#""debian:""#).is_err());
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_sort_as_the_policy_says() {
+    fn versions_are_sorted_as_by_dpkg() {
         let rising = [
             "1.0~~",
             "1.0~~a",

@@ -1,5 +1,4 @@
-//! Progress of long tasks: what the user is shown, and how a program is stopped once the user has
-//! cancelled.
+//! Long tasks: shows their progress to the user, and stops their programs when the user cancels.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -14,38 +13,38 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use ktax_host::text::escape;
 use ktax_model::{Error, Result};
 
-/// Time between two questions whether the user has cancelled.
+/// Time between two checks whether the user has cancelled.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
-/// A step that takes minutes, and how far it is.
+/// A step that takes minutes, with its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelTask {
     pub kind: TaskKind,
     /// The package or the source, for messages.
     pub what: String,
-    /// Units that are done: bytes, or files.
+    /// Number of units that are done. The units are bytes or files.
     pub done: u64,
-    /// Units in all; `None` if nobody knows.
+    /// Total number of units; `None` if it is unknown.
     pub total: Option<u64>,
-    /// True if the step has ended well.
+    /// True if the step has succeeded.
     pub is_over: bool,
 }
 
-/// Kind of a [`KernelTask`], with its unit.
+/// Kind of a [`KernelTask`]. The kind determines the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskKind {
-    /// Downloads a package; bytes.
+    /// Download of a package, in bytes.
     Download,
-    /// Unpacks a source package; files and directories.
+    /// Unpacking of a source package, in files and directories.
     Unpack,
-    /// Adds a source tree to the repository of the cache; files.
+    /// Import of a source tree into the cache's repository, in files.
     Import,
-    /// Compiles a kernel; files.
+    /// Compilation of a kernel, in files.
     Compile,
 }
 
 impl TaskKind {
-    /// Name in the file with the durations of earlier runs.
+    /// Returns the name in the file with the durations of earlier runs.
     pub fn name(self) -> &'static str {
         match self {
             TaskKind::Download => "download",
@@ -56,35 +55,37 @@ impl TaskKind {
     }
 }
 
-/// Callbacks that tell the user what ktax does, and ask whether to go on.
+/// Callbacks for messages to the user, and for the user's request to stop.
 pub struct Talk<'a> {
-    /// Shows one line that stays: a download, a build, a damaged file, a fall-back to the cache.
+    /// Prints a line, such as about a download, a build, a damaged file, or a fall-back to the
+    /// cache.
     pub note: &'a dyn Fn(&str),
-    /// Shows how far a build is; an empty text ends it. Called five times a second.
+    /// Shows the status of a build; an empty text removes it. Called five times a second.
     pub status: &'a dyn Fn(&str),
-    /// Shows how far a step is that takes minutes. Called when it begins, five times a second, and
-    /// when it is over.
+    /// Shows the progress of a step that takes minutes. Called when the step begins, five times a
+    /// second, and when the step is over.
     pub task: &'a dyn Fn(&KernelTask),
-    /// Returns whether the user has cancelled. Asked five times a second during a build.
+    /// Returns whether the user has cancelled. Called five times a second during a build.
     pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Shows nothing and goes on.
+/// Callbacks that show nothing and never cancel.
 #[cfg(test)]
 pub(crate) const SILENT: Talk<'_> =
     Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
 
 impl Talk<'_> {
-    /// Turns an error after the user has cancelled into [`Error::cancelled`]. Ctrl-C also stops the
-    /// tools that ktax runs, and they report that as a failure.
-    pub(super) fn unless_cancelled<T>(&self, done: Result<T>) -> Result<T> {
-        done.map_err(|error| if (self.is_cancelled)() { Error::cancelled() } else { error })
+    /// Replaces an error by [`Error::cancelled`] if the user has cancelled. Ctrl-C also stops the
+    /// tools that ktax runs, which then fail.
+    pub(super) fn unless_cancelled<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| if (self.is_cancelled)() { Error::cancelled() } else { error })
     }
 }
 
-/// A file in memory for what a program complains about, which may be that the disk is full.
+/// Creates a file for a program's stderr. It is in memory, so that the program can also report a
+/// full disk.
 pub(super) fn stderr_file() -> io::Result<File> {
-    Ok(memfd_create("complaints", MemfdFlags::CLOEXEC)?.into())
+    Ok(memfd_create("stderr", MemfdFlags::CLOEXEC)?.into())
 }
 
 /// Reads a [`stderr_file`] from its beginning.
@@ -95,17 +96,17 @@ pub(super) fn read_stderr(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(stderr)
 }
 
-/// Starts a program in a process group of its own, so that it can be stopped with all its children.
+/// Starts a program in a new process group, so that it can be stopped with all its children.
 pub(super) fn start_in_group(command: &mut Command) -> io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// Waits for a program, and calls `look` five times a second. `None` if the user has cancelled; the
-/// program has ended then too.
+/// Waits for a program, and calls `show` five times a second. `None` if the user has cancelled;
+/// then the program was stopped.
 pub(super) fn wait_or_cancel(
     child: &mut Child,
     talk: &Talk<'_>,
-    mut look: impl FnMut(),
+    mut show: impl FnMut(),
 ) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -116,12 +117,12 @@ pub(super) fn wait_or_cancel(
             child.wait()?;
             return Ok(None);
         }
-        look();
+        show();
         thread::sleep(PAUSE);
     }
 }
 
-/// The last line that a tool wrote to its stderr: at most 300 characters, escaped.
+/// Returns the last line of a tool's stderr, escaped: at most 300 characters of it.
 pub(super) fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rev().find(|line| !line.trim().is_empty());

@@ -127,7 +127,7 @@ impl CountsBoots<'_> {
             machine: plan.asked.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
-            beside: programs.common.clone(),
+            side_programs: programs.common.clone(),
             program: program.and_then(|index| programs.programs.get(index)).cloned(),
         }
     }
@@ -262,7 +262,7 @@ pub fn measure_run(
 ) -> Result<MeasuredRun, Failure> {
     let parsed = profile::parse(&answer.profile);
     if let Err(ProfileError::LimitReached { limit, cpus }) = parsed {
-        return Err(Failure::CountedTime { limit_s: Limits::seconds(limit), cpus });
+        return Err(Failure::CountedTime { limit_s: Limits::counted_seconds(limit), cpus });
     }
     let mut done = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done(done)) => done,

@@ -18,8 +18,8 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use ktax_host::disk::{
-    is_abandoned, is_not_regular, is_sha256, is_unfinished, move_to_free, read_own, sha256,
-    write_atomically, write_once,
+    is_abandoned, is_not_regular, is_sha256, is_unfinished, move_without_replacing, read_own,
+    sha256, write_atomically, write_once,
 };
 use ktax_model::{Blame, FORMAT, Measurand, Measurement, Saved, SavedError, read_results};
 use object::{
@@ -113,7 +113,7 @@ impl Store {
         let mut last = dir.join(format!("1-{named}"));
         for number in 1_u32.. {
             let to = dir.join(format!("{number}-{named}"));
-            match move_to_free(path, &to) {
+            match move_without_replacing(path, &to) {
                 Ok(()) => return Ok(to),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => last = to,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(last),

@@ -6,7 +6,7 @@ use std::{env, io};
 
 use ktax_engine::host::Host;
 use ktax_engine::wire::{Answer, Done};
-use ktax_engine::{Booted, Cancel, Frozen, Stop, Timed, wire};
+use ktax_engine::{BootOutput, Cancel, Frozen, Stop, Timed, wire};
 use ktax_host::text::{escape, escape_bytes, shell_path};
 use ktax_model::{
     Error, ErrorKind, Failure, Layout, NamedFiles, NativeRow, NativeSample, Noise, Result, Side,
@@ -145,7 +145,7 @@ impl TimesDriver<'_> {
         // the rows that did not run are failed.
         let boot = || self.engine.boot(subject, &loops);
         let (booted, lost) = retry_if_lost(self.cancel, |_| (), boot);
-        let Booted { facts, wires, console } = booted?;
+        let BootOutput { facts, wires, console } = booted?;
         let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
         for (workload, wire) in loops.into_iter().zip(wires) {
             let run = runs.entry(workload.row.clone()).or_default();
@@ -166,7 +166,7 @@ impl TimesDriver<'_> {
 
 /// Error of the measurement of noise.
 fn noise_error(error: io::Error) -> Error {
-    Error::host(format!("cannot read /proc/stat: {error}")).next("mount /proc")
+    Error::host(format!("cannot measure the load of this machine: {error}")).next("mount /proc")
 }
 
 /// Next step for a failed Boot. It names only files that a run directory of times has.

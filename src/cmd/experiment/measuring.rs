@@ -104,7 +104,7 @@ pub struct TimedArgs {
 fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
     let value = |engine: &EngineEntry| PossibleValue::new(engine.name).help(engine.about);
     PossibleValuesParser::new(ENGINES.iter().map(value))
-        .map(|name| engine::named(&name).expect("the parser accepts no other name"))
+        .map(|name| engine::find_engine(&name).expect("the parser accepts no other name"))
 }
 
 impl TimedArgs {

@@ -93,7 +93,7 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
 /// Refuses a machine whose counts would not compare, before anything is booted.
 fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> {
     let planned = &dir.plan().key;
-    let engine = engine::named(&planned.engine).map(|engine| engine.measures);
+    let engine = engine::find_engine(&planned.engine).map(|engine| engine.measures);
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let found = match engine {
         Some(Measures::Counts { key, .. }) => Some(key(&qemu, &dir.plan().machine)),

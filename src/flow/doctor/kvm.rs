@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Found, wrong};
-use crate::engine::kvm::{Kvm, Setup, device_fix, open_device};
+use crate::engine::kvm::{GuestSetup, Kvm, device_fix, open_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
 use crate::kernel::Kernel;
@@ -151,14 +151,14 @@ fn try_kernel(
 ) -> Option<Found> {
     let name = escape(kernel.identity.name());
     let boot = |shape| {
-        let setup = Setup {
+        let setup = GuestSetup {
             programs: None,
             qemu: qemu.clone(),
             cache: cache.to_owned(),
             images: BTreeMap::new(),
             shape,
             cpus: Vec::new(),
-            machine: noise::facts,
+            host_facts: noise::facts,
             limits: limits.clone(),
             cancel: cancel.clone(),
         };

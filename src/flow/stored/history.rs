@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Names, Stored, did_you_mean, empty_store, is_row};
 use crate::analyse::{self, PointCounts};
-use crate::disk::in_parts;
+use crate::disk::map_parts;
 use crate::flow::Error;
 use crate::index::{StoredPoint, StoredSubject};
 use crate::model::{
@@ -136,7 +136,7 @@ impl Stored {
             }
             Ok(is_known)
         };
-        let known = in_parts(&mut points.collect::<Vec<_>>(), part);
+        let known = map_parts(&mut points.collect::<Vec<_>>(), part);
         match known.into_iter().collect::<Result<Vec<bool>, Error>>()?.contains(&true) {
             true => Ok(()),
             false => {
@@ -182,7 +182,7 @@ fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
             }
         }
     };
-    in_parts(lines, |part| part.iter_mut().for_each(explain));
+    map_parts(lines, |part| part.iter_mut().for_each(explain));
 }
 
 /// Counts of a function itself under each layout, if it ran. Clones by the compiler are added up.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::kvm::allowed_cpus;
-use crate::engine::limits::LOOK_AT_CPUS;
+use crate::engine::limits::CPU_WATCH_TIME;
 use crate::engine::noise::{self, CpuShare};
 use crate::flow::{Error, ErrorContext};
 use crate::model::{TimedMachine, TimesPlan};
@@ -12,7 +12,7 @@ use crate::rundir::RunDir;
 /// CPUs of a run, which are chosen at its beginning: those that others use least.
 pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     let chosen_before = dir.cpus()?;
-    let here = MachineCpus::look(LOOK_AT_CPUS)?;
+    let here = MachineCpus::look(CPU_WATCH_TIME)?;
     let chosen = choose(chosen_before.clone(), &here, &dir.plan().method.asked.machine)?;
     if chosen_before.is_none() && !chosen.is_empty() {
         dir.write_cpus(&chosen)?;

@@ -7,7 +7,7 @@ use std::{fs, io};
 use ktax::analyse::{
     compare_blocks, estimates, never_ran, planned_sides, progress, times, wants_more,
 };
-use ktax::engine::{self, Booted, Cancel, Stop, Timed};
+use ktax::engine::{self, BootOutput, Cancel, Stop, Timed};
 use ktax::model::{
     Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedBlock, TimedBoot, TimedPair,
     TimedSubject, TimesComparison, TimesPlan, Verdict, Workload,
@@ -67,7 +67,7 @@ pub fn noise_of(boot: usize) -> f64 {
 }
 
 impl Timed for Scene {
-    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<BootOutput, Stop> {
         let is_change = subject.thp.is_some() || !subject.prefix.is_empty();
         self.order.borrow_mut().push(is_change);
         let number = self.seen.replace_with(|seen| *seen + 1);
@@ -96,7 +96,7 @@ impl Timed for Scene {
             Ok(text.into_bytes())
         };
         let (facts, wires) = ((self.facts)(is_change), loops.iter().map(wire).collect());
-        Ok(Booted { facts, wires, console: self.console.clone() })
+        Ok(BootOutput { facts, wires, console: self.console.clone() })
     }
 
     fn end(&self) -> Result<(), Stop> {

@@ -1,5 +1,6 @@
-//! Changes of the running machine's settings for a Side, and the journal of them. It is on disk
-//! before a setting changes, so that the next ktax can restore what a killed one left.
+//! Changes of the running kernel's settings for a Side, and the journal of these changes. The
+//! journal is on disk before a setting changes, so that the next ktax can restore the settings that
+//! a killed ktax left changed.
 
 use std::collections::{BTreeMap, btree_map};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,19 +11,23 @@ use std::{fmt, io};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::{Running, Setting, Written, became_other, is_plain, is_same, refused};
+use super::{
+    RunningKernel, Setting, WriteOutcome, adjusted_error, is_same_value, is_single_line,
+    refused_error,
+};
 use ktax_host::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use ktax_host::text::escape_bytes;
 use ktax_model::{Error, ErrorKind, Result, TimedSubject};
 
-/// The journal's format: a newer ktax restores what an older one has changed.
+/// Version of the journal's format. It stays as it is as long as possible, so that a newer ktax can
+/// restore the settings that an older ktax has changed.
 const FORMAT: u32 = 1;
 
 const JOURNAL: &str = "journal.json";
 const LOCK: &str = "lock";
 
-/// The largest journal. The values of all sysctls together are smaller.
-const LARGEST_BYTES: u64 = 4 << 20;
+/// The largest journal, in bytes. The values of all sysctls together are smaller.
+const MAX_JOURNAL_BYTES: u64 = 4 << 20;
 
 /// The content of `journal.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,38 +46,41 @@ struct Entry {
     setting: Setting,
     /// The value to restore.
     before: String,
-    /// The values that ktax may have written. Any other value is somebody else's.
+    /// The values that ktax may have written. Somebody else has written any other value.
     written: Vec<String>,
 }
 
 impl Journal {
-    /// Checks a journal that was read from a file, which can come from anywhere.
+    /// Checks a journal from a file, which is untrusted.
     fn check(&self) -> Result<(), String> {
         if self.format != FORMAT {
             return Err(format!("it is of format {}", self.format));
         }
         for entry in &self.settings {
             entry.setting.path().map_err(|error| error.to_string())?;
-            if !std::iter::once(&entry.before).chain(&entry.written).all(|value| is_plain(value)) {
+            if !std::iter::once(&entry.before)
+                .chain(&entry.written)
+                .all(|value| is_single_line(value))
+            {
                 return Err(format!("a value of {} has control characters", entry.setting));
             }
         }
         Ok(())
     }
 
-    /// Restores settings. The owner restores every setting; another process restores only those
-    /// that still have a value that ktax wrote. The second list has the settings that could not be
-    /// restored.
-    fn put_back(&self, running: &Running, is_owner: bool) -> (Replayed, Vec<Error>) {
-        let (mut done, mut failed) = (Replayed::default(), Vec::new());
-        let is_rebooted = self.boot_id != running.boot_id();
+    /// Restores settings. The process that owns the journal restores every setting; another process
+    /// restores only settings that still have a value that ktax wrote. The errors are those of the
+    /// settings that could not be restored.
+    fn restore(&self, kernel: &RunningKernel, is_owner: bool) -> (JournalReplay, Vec<Error>) {
+        let (mut replay, mut errors) = (JournalReplay::default(), Vec::new());
+        let is_rebooted = self.boot_id != kernel.boot_id();
         for Entry { setting, before, written } in self.settings.iter().rev() {
             let name = setting.to_string();
-            let (now, why) = match running.read(setting) {
-                Ok(now) if is_same(&now, before) => continue,
+            let (now, why) = match kernel.read(setting) {
+                Ok(now) if is_same_value(&now, before) => continue,
                 Ok(now) if is_owner => (now, None),
                 Ok(now) if is_rebooted => (now, Some("the machine was rebooted since")),
-                Ok(now) if !written.iter().any(|value| is_same(value, &now)) => {
+                Ok(now) if !written.iter().any(|value| is_same_value(value, &now)) => {
                     (now, Some("somebody else has changed it since"))
                 }
                 Ok(now) => (now, None),
@@ -80,23 +88,23 @@ impl Journal {
                     (String::new(), Some("it no longer exists"))
                 }
                 Err(error) => {
-                    failed.push(error);
+                    errors.push(error);
                     continue;
                 }
             };
             if let Some(why) = why {
-                done.left.push(LeftSetting { setting: name, now, why });
+                replay.skipped.push(SkippedSetting { setting: name, now, why });
                 continue;
             }
-            match running.set(setting, before) {
+            match kernel.set(setting, before) {
                 Ok(()) => {
                     let to = before.clone();
-                    done.put_back.push(RestoredSetting { setting: name, from: now, to });
+                    replay.restored.push(RestoredSetting { setting: name, from: now, to });
                 }
-                Err(error) => failed.push(error),
+                Err(error) => errors.push(error),
             }
         }
-        (done, failed)
+        (replay, errors)
     }
 }
 
@@ -106,12 +114,12 @@ pub fn state_dir() -> PathBuf {
     named.map_or_else(|| "/var/lib/ktax".into(), PathBuf::from)
 }
 
-/// Restores the settings that a killed ktax left changed. Without a journal it does nothing, and
+/// Restores the settings that a killed ktax left changed. Without a journal, this does nothing and
 /// needs no permission.
-pub fn replay(dir: &Path) -> Result<Replayed> {
+pub fn replay(dir: &Path) -> Result<JournalReplay> {
     match has_journal(dir)? {
-        true => StateDir::lock(dir)?.replay(&Running::default()),
-        false => Ok(Replayed::default()),
+        true => StateDir::lock(dir)?.replay(&RunningKernel::default()),
+        false => Ok(JournalReplay::default()),
     }
 }
 
@@ -119,43 +127,43 @@ pub fn replay(dir: &Path) -> Result<Replayed> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalState {
     /// There is no journal.
-    Nothing,
+    Absent,
     /// A running ktax has changed settings of this machine.
     InUse,
-    /// There is a journal of a killed ktax, or of a ktax of another user, which may still run.
-    Left,
+    /// There is a journal of a killed ktax, or of another user's ktax, which may still run.
+    LeftOver,
 }
 
-/// Reads the state, and changes nothing.
+/// Returns the state of a state directory, and changes nothing.
 pub fn journal_state(dir: &Path) -> Result<JournalState> {
     if !has_journal(dir)? {
-        return Ok(JournalState::Nothing);
+        return Ok(JournalState::Absent);
     }
     let path = dir.join(LOCK);
     match File::open(&path) {
         Ok(lock) => lock_state(&path, lock),
-        Err(_) => Ok(JournalState::Left),
+        Err(_) => Ok(JournalState::LeftOver),
     }
 }
 
-/// Looks whether a running ktax holds the lock of a journal that exists.
+/// Returns the state of a journal that exists: in use if a running ktax holds its lock.
 fn lock_state(path: &Path, lock: File) -> Result<JournalState> {
     match Lock::share(lock) {
-        Ok(_) => Ok(JournalState::Left),
+        Ok(_) => Ok(JournalState::LeftOver),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(JournalState::InUse),
-        Err(error) => Err(unusable(path)(error)),
+        Err(error) => Err(state_dir_error(path)(error)),
     }
 }
 
-/// Takes the lock. Only `WouldBlock` means that another process holds it.
-fn take(path: &Path, lock: File) -> Result<Lock> {
+/// Takes the lock for this process. An error tells whether another ktax holds it.
+fn take_lock(path: &Path, lock: File) -> Result<Lock> {
     Lock::take(lock).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => {
             let path = path.display();
-            let what = "another ktax is changing this machine's settings";
-            Error::user(format!("{what} ({path} is locked)")).next("wait until it ends")
+            let problem = "another ktax is changing this machine's settings";
+            Error::user(format!("{problem} ({path} is locked)")).next("wait until it ends")
         }
-        _ => unusable(path)(error),
+        _ => state_dir_error(path)(error),
     })
 }
 
@@ -164,11 +172,11 @@ fn has_journal(dir: &Path) -> Result<bool> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(unusable(&path)(error)),
+        Err(error) => Err(state_dir_error(&path)(error)),
     }
 }
 
-fn unusable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+fn state_dir_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.display().to_string();
     move |reason| {
         Error::host(format!("cannot use {path}: {reason}"))
@@ -176,7 +184,7 @@ fn unusable(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// The lock for changes of this machine, held until dropped.
+/// A state directory, with the lock for changes of this machine's settings until it is dropped.
 #[derive(Debug)]
 pub(super) struct StateDir {
     dir: PathBuf,
@@ -185,36 +193,40 @@ pub(super) struct StateDir {
 
 impl StateDir {
     pub(super) fn lock(dir: &Path) -> Result<StateDir> {
-        DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(unusable(dir))?;
-        let about = dir.symlink_metadata().map_err(unusable(dir))?;
-        let is_own = about.uid() == geteuid().as_raw() && about.mode() & 0o022 == 0;
-        if !about.is_dir() || !is_own {
+        DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(state_dir_error(dir))?;
+        let metadata = dir.symlink_metadata().map_err(state_dir_error(dir))?;
+        let is_own = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+        if !metadata.is_dir() || !is_own {
             let path = dir.display();
-            let what = format!("other users can write to {path}, and ktax restores the kernel's");
-            return Err(Error::host(format!("{what} settings from it"))
+            let problem =
+                format!("other users can write to {path}, and ktax restores the kernel's");
+            return Err(Error::host(format!("{problem} settings from it"))
                 .next("set KTAX_STATE to a directory that only this user can write"));
         }
         let path = dir.join(LOCK);
         let mut options = OpenOptions::new();
-        // No other user may open it, because whoever can open it can lock it.
+        // Only this user may open the file, because whoever can open a file can lock it.
         options.write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.custom_flags(libc::O_NOFOLLOW).open(&path).map_err(unusable(&path))?;
-        let lock = take(&path, lock)?;
-        remove_unfinished(dir).map_err(unusable(dir))?;
+        let lock =
+            options.custom_flags(libc::O_NOFOLLOW).open(&path).map_err(state_dir_error(&path))?;
+        let lock = take_lock(&path, lock)?;
+        remove_unfinished(dir).map_err(state_dir_error(dir))?;
         Ok(StateDir { dir: dir.to_owned(), _lock: lock })
     }
 
+    /// Returns the path of the journal.
     fn path(&self) -> PathBuf {
         self.dir.join(JOURNAL)
     }
 
-    /// Writes the journal. It is on disk when this returns.
+    /// Writes the journal, which is on disk when this returns.
     fn write(&self, journal: &Journal) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(journal).expect("plain data serialises");
         text.push(b'\n');
-        write_atomically(&self.path(), &text).map_err(unusable(&self.path()))
+        write_atomically(&self.path(), &text).map_err(state_dir_error(&self.path()))
     }
 
+    /// Reads and checks the journal; `None` if there is none.
     fn read(&self) -> Result<Option<Journal>> {
         let path = self.path();
         let garbled = |reason: String| {
@@ -225,17 +237,17 @@ impl StateDir {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path);
         let mut file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(unusable(&path))?,
+            opened => opened.map_err(state_dir_error(&path))?,
         };
-        let about = file.metadata().map_err(unusable(&path))?;
-        if !about.is_file() || about.uid() != geteuid().as_raw() {
+        let metadata = file.metadata().map_err(state_dir_error(&path))?;
+        if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
             return Err(garbled("it is not a file of this user".into()));
         }
-        let text = match read_up_to(&mut file, LARGEST_BYTES) {
+        let text = match read_up_to(&mut file, MAX_JOURNAL_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 return Err(garbled(error.to_string()));
             }
-            read => read.map_err(unusable(&path))?,
+            read => read.map_err(state_dir_error(&path))?,
         };
         let journal: Journal =
             serde_json::from_slice(&text).map_err(|error| garbled(error.to_string()))?;
@@ -244,35 +256,37 @@ impl StateDir {
     }
 
     /// Restores the settings that a killed ktax left changed, then removes the journal.
-    pub(super) fn replay(&self, running: &Running) -> Result<Replayed> {
+    pub(super) fn replay(&self, kernel: &RunningKernel) -> Result<JournalReplay> {
         let Some(journal) = self.read()? else {
-            return Ok(Replayed::default());
+            return Ok(JournalReplay::default());
         };
-        let (done, failed) = journal.put_back(running, false);
-        self.finish(&failed)?;
-        Ok(done)
+        let (replay, errors) = journal.restore(kernel, false);
+        self.finish(&errors)?;
+        Ok(replay)
     }
 
-    /// Removes the journal if every setting was restored.
-    fn finish(&self, failed: &[Error]) -> Result<()> {
+    /// Removes the journal if there were no errors. Otherwise joins the errors to one.
+    fn finish(&self, errors: &[Error]) -> Result<()> {
         let path = self.path();
-        if failed.is_empty() {
-            return fs::remove_file(&path).map_err(unusable(&path));
+        if errors.is_empty() {
+            return fs::remove_file(&path).map_err(state_dir_error(&path));
         }
-        let reasons: Vec<String> = failed.iter().map(Error::to_string).collect();
+        let reasons: Vec<String> = errors.iter().map(Error::to_string).collect();
         let next = "make the named files writable, then type `sudo ktax doctor --restore`";
         Err(Error::host(format!("cannot restore all settings: {}", reasons.join("; ")))
             .next(format!("{next} ({})", path.display())))
     }
 }
 
-/// Which settings of a killed ktax were restored, and which were not.
+/// Outcome of replaying the journal of a killed ktax.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Replayed {
+pub struct JournalReplay {
     /// Settings that have their old value again.
-    pub put_back: Vec<RestoredSetting>,
-    /// Settings that somebody else has changed since; they stay as they are.
-    pub left: Vec<LeftSetting>,
+    #[serde(rename = "put_back")]
+    pub restored: Vec<RestoredSetting>,
+    /// Settings that stay as they are, because somebody else has changed them since.
+    #[serde(rename = "left")]
+    pub skipped: Vec<SkippedSetting>,
 }
 
 /// A setting that was restored.
@@ -283,32 +297,33 @@ pub struct RestoredSetting {
     pub to: String,
 }
 
-/// A setting that was left as it is.
+/// A setting that was not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftSetting {
+pub struct SkippedSetting {
     pub setting: String,
     pub now: String,
     pub why: &'static str,
 }
 
-impl Replayed {
-    /// Returns whether the journal had no setting that differs.
+impl JournalReplay {
+    /// Returns whether every setting of the journal had its old value already.
     pub fn is_empty(&self) -> bool {
-        self.put_back.is_empty() && self.left.is_empty()
+        self.restored.is_empty() && self.skipped.is_empty()
     }
 }
 
-impl fmt::Display for Replayed {
+impl fmt::Display for JournalReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |value: &str| escape_bytes(value.as_bytes());
-        let back = self.put_back.iter().map(|done| {
-            format!("restored {} to {} (was {})", done.setting, value(&done.to), value(&done.from))
+        let restored = self.restored.iter().map(|RestoredSetting { setting, from, to }| {
+            format!("restored {setting} to {} (was {})", value(to), value(from))
         });
-        let left = self.left.iter().map(|left| match left.now.as_str() {
-            "" => format!("did not restore {}: {}", left.setting, left.why),
-            now => format!("left {} at {}: {}", left.setting, value(now), left.why),
-        });
-        let sentences: Vec<String> = back.chain(left).collect();
+        let skipped =
+            self.skipped.iter().map(|SkippedSetting { setting, now, why }| match now.as_str() {
+                "" => format!("did not restore {setting}: {why}"),
+                now => format!("left {setting} at {}: {why}", value(now)),
+            });
+        let sentences: Vec<String> = restored.chain(skipped).collect();
         match sentences.as_slice() {
             [] => f.write_str("no setting was left changed"),
             sentences => f.write_str(&sentences.join("; ")),
@@ -316,16 +331,17 @@ impl fmt::Display for Replayed {
     }
 }
 
-/// Pairs of sysctls. Writing one sets the other to 0, and 0 cannot be written back.
-const EITHER_OR: [[&str; 2]; 3] = [
+/// Pairs of sysctls of which only one is in use. A write to one sets the other to 0, and 0 cannot
+/// be written back.
+const EXCLUSIVE_PAIRS: [[&str; 2]; 3] = [
     ["vm.dirty_ratio", "vm.dirty_bytes"],
     ["vm.dirty_background_ratio", "vm.dirty_background_bytes"],
     ["vm.overcommit_ratio", "vm.overcommit_kbytes"],
 ];
 
-/// Sysctls that cannot be restored by writing their old value, and why. `*` is any one part of the
-/// name. If a value is given, only that value cannot be undone.
-const ONE_WAY: [(&str, Option<&str>, &str); 13] = [
+/// Sysctls that a write of their old value does not restore, with the reason. `*` stands for one
+/// part of a name. A value in the second column is the only value that cannot be undone.
+const IRREVERSIBLE: [(&str, Option<&str>, &str); 13] = [
     ("kernel.kexec_load_disabled", Some("1"), "1 cannot be undone"),
     ("kernel.kexec_load_limit_panic", None, "the kernel only accepts a lower value"),
     ("kernel.kexec_load_limit_reboot", None, "the kernel only accepts a lower value"),
@@ -342,30 +358,33 @@ const ONE_WAY: [(&str, Option<&str>, &str); 13] = [
     ("net.ipv6.conf.*.disable_ipv6", None, "1 drops the interface's addresses"),
 ];
 
-fn is_named(pattern: &str, name: &str) -> bool {
+/// Returns whether a name matches a pattern of [`IRREVERSIBLE`].
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = name.split('.');
-    pattern.split('.').all(|wanted| parts.next().is_some_and(|part| ["*", part].contains(&wanted)))
+    let mut patterns = pattern.split('.');
+    patterns.all(|pattern| parts.next().is_some_and(|part| ["*", part].contains(&pattern)))
         && parts.next().is_none()
 }
 
-fn no_way_back(setting: &Setting, why: &str) -> Error {
-    let what = format!("cannot change {setting}, because ktax could not restore it after the run");
-    Error::user(format!("{what}: {why}")).next("remove it")
+fn irreversible_error(setting: &Setting, why: &str) -> Error {
+    let problem =
+        format!("cannot change {setting}, because ktax could not restore it after the run");
+    Error::user(format!("{problem}: {why}")).next("remove it")
 }
 
-/// Returns whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of
-/// several numbers the first.
+/// Returns whether the kernel reads `value` as this number: it reads `01` and `0x1` as 1, and takes
+/// the first of several numbers.
 fn is_number(number: &str, value: &str) -> bool {
     let first = value.split_whitespace().next().unwrap_or_default();
     first.trim_start_matches(['0', 'x', 'X']) == number
 }
 
-/// Changes settings of the running machine. Only one process can, and it keeps a journal.
-/// [`Changer::restore`] restores all settings; otherwise the drop does; after a kill, the next ktax
-/// that finds the journal does.
+/// Changes settings of the running kernel, with a journal. Only one process at a time can do this.
+/// [`Changer::restore`] or the drop restores all settings; after a kill, the next ktax that finds
+/// the journal restores them.
 pub struct Changer<'a> {
-    running: Running,
-    /// `None` if neither Side sets anything.
+    kernel: RunningKernel,
+    /// `None` if neither Side has settings, and after the settings were restored.
     state: Option<StateDir>,
     journal: Journal,
     is_restored: bool,
@@ -373,56 +392,57 @@ pub struct Changer<'a> {
 }
 
 impl<'a> Changer<'a> {
-    /// Restores what an earlier ktax left changed, writes the present value of both Sides' settings
-    /// into the journal, and checks that each can be restored. `note` gets a line for the user,
-    /// here and when the drop cannot restore a setting.
+    /// Restores the settings that a killed ktax left changed, writes the present values of both
+    /// Sides' settings into the journal, and checks that each setting can be restored. `note`
+    /// prints a line for the user, also if the drop cannot restore a setting.
     pub fn new(
         dir: &Path,
         sides: [&TimedSubject; 2],
         note: impl Fn(&str) + 'a,
     ) -> Result<Changer<'a>> {
-        Changer::with_running(Running::default(), dir, sides, note)
+        Changer::for_kernel(RunningKernel::default(), dir, sides, note)
     }
 
-    pub(super) fn with_running(
-        running: Running,
+    pub(super) fn for_kernel(
+        kernel: RunningKernel,
         dir: &Path,
         sides: [&TimedSubject; 2],
         note: impl Fn(&str) + 'a,
     ) -> Result<Changer<'a>> {
-        let wanted = [running.wanted(sides[0])?, running.wanted(sides[1])?];
-        let journal = Journal { format: FORMAT, boot_id: running.boot_id(), settings: Vec::new() };
+        let settings = [kernel.settings_of(sides[0])?, kernel.settings_of(sides[1])?];
+        let journal = Journal { format: FORMAT, boot_id: kernel.boot_id(), settings: Vec::new() };
         let note = Box::new(note);
-        let mut changer = Changer { running, state: None, journal, is_restored: true, note };
-        let is_idle = wanted.iter().all(BTreeMap::is_empty);
-        if is_idle && !has_journal(dir)? {
+        let mut changer = Changer { kernel, state: None, journal, is_restored: true, note };
+        let has_settings = !settings.iter().all(BTreeMap::is_empty);
+        if !has_settings && !has_journal(dir)? {
             return Ok(changer);
         }
         let state = StateDir::lock(dir)?;
-        let replayed = state.replay(&changer.running)?;
-        if !replayed.is_empty() {
-            (changer.note)(&format!("a killed ktax left settings changed: {replayed}"));
+        let replay = state.replay(&changer.kernel)?;
+        if !replay.is_empty() {
+            (changer.note)(&format!("a killed ktax left settings changed: {replay}"));
         }
-        if is_idle {
+        if !has_settings {
             return Ok(changer);
         }
-        changer.journal.settings = changer.entries(&wanted)?;
+        changer.journal.settings = changer.journal_entries(&settings)?;
         state.write(&changer.journal)?;
         changer.state = Some(state);
         changer.is_restored = false;
-        changer.rehearse()?;
+        changer.check_rewritable()?;
         Ok(changer)
     }
 
-    /// Makes the journal's entries: the values to restore, and those that may be written.
-    fn entries(&self, wanted: &[BTreeMap<Setting, String>; 2]) -> Result<Vec<Entry>> {
+    /// Returns the journal's entries: for each setting the value to restore, and the values that
+    /// ktax may write.
+    fn journal_entries(&self, settings: &[BTreeMap<Setting, String>; 2]) -> Result<Vec<Entry>> {
         let mut entries: BTreeMap<&Setting, Entry> = BTreeMap::new();
-        for (setting, value) in wanted.iter().flatten() {
-            self.check_way_back(setting, value)?;
+        for (setting, value) in settings.iter().flatten() {
+            self.check_reversible(setting, value)?;
             let entry = match entries.entry(setting) {
                 btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 btree_map::Entry::Vacant(entry) => {
-                    let before = self.running.read(setting)?;
+                    let before = self.kernel.read(setting)?;
                     entry.insert(Entry { setting: setting.clone(), before, written: Vec::new() })
                 }
             };
@@ -434,71 +454,76 @@ impl<'a> Changer<'a> {
     }
 
     /// Refuses a setting whose old value cannot be restored.
-    fn check_way_back(&self, setting: &Setting, value: &str) -> Result<()> {
+    fn check_reversible(&self, setting: &Setting, value: &str) -> Result<()> {
         let Setting::Sysctl(name) = setting else { return Ok(()) };
-        let mut one_way = ONE_WAY.iter();
-        if let Some((.., why)) = one_way.find(|(pattern, last, _)| {
-            is_named(pattern, name) && last.is_none_or(|last| is_number(last, value))
+        let mut irreversible = IRREVERSIBLE.iter();
+        if let Some((.., why)) = irreversible.find(|(pattern, number, _)| {
+            matches_pattern(pattern, name) && number.is_none_or(|number| is_number(number, value))
         }) {
-            return Err(no_way_back(setting, why));
+            return Err(irreversible_error(setting, why));
         }
-        for [first, other] in EITHER_OR {
+        for [first, other] in EXCLUSIVE_PAIRS {
             let other = match name.as_str() {
                 name if name == first => other,
                 name if name == other => first,
                 _ => continue,
             };
-            let now = self.running.read(&Setting::sysctl(other)?)?;
+            let now = self.kernel.read(&Setting::sysctl(other)?)?;
             if now != "0" {
                 let why = format!("{other} is {now}, and the kernel uses only one of the two");
-                return Err(no_way_back(setting, &why));
+                return Err(irreversible_error(setting, &why));
             }
         }
         Ok(())
     }
 
-    /// Writes each present value once more: a value that cannot be written now cannot be restored.
-    fn rehearse(&self) -> Result<()> {
+    /// Writes each present value back, to check that the value can be restored later.
+    fn check_rewritable(&self) -> Result<()> {
         for Entry { setting, before, .. } in &self.journal.settings {
-            if !is_plain(before) {
-                return Err(no_way_back(setting, "its value has more than one line"));
+            if !is_single_line(before) {
+                return Err(irreversible_error(setting, "its value has more than one line"));
             }
-            let why = match self.running.try_set(setting, before)? {
-                Written::AsAsked => continue,
-                Written::Refused(reason) => {
+            let why = match self.kernel.try_set(setting, before)? {
+                WriteOutcome::Accepted => continue,
+                WriteOutcome::Refused(reason) => {
                     format!("the kernel shows {before:?} and refuses to set it ({reason})")
                 }
-                Written::Became(became) => format!("after writing {before:?} it reads {became:?}"),
+                WriteOutcome::Adjusted(now) => {
+                    format!("after writing {before:?} it reads {now:?}")
+                }
             };
-            return Err(no_way_back(setting, &why));
+            return Err(irreversible_error(setting, &why));
         }
         Ok(())
     }
 
-    /// Applies the settings of this Side, and restores those that only the other Side has. All are
-    /// in the journal.
+    /// Applies the settings of this Side, and restores those that only the other Side has. The
+    /// journal must have all of them.
     pub fn apply(&mut self, subject: &TimedSubject) -> Result<()> {
-        let wanted = self.running.wanted(subject)?;
+        let settings = self.kernel.settings_of(subject)?;
         let is_planned = |setting: &Setting, value: &String| {
-            let mut settings = self.journal.settings.iter();
-            settings.any(|entry| entry.setting == *setting && entry.written.contains(value))
+            let mut entries = self.journal.settings.iter();
+            entries.any(|entry| entry.setting == *setting && entry.written.contains(value))
         };
-        if let Some((setting, _)) = wanted.iter().find(|(key, value)| !is_planned(key, value)) {
+        let mut unplanned = settings.iter().filter(|(setting, value)| !is_planned(setting, value));
+        if let Some((setting, _)) = unplanned.next() {
             return Err(Error::user(format!("{setting} is not in the plan")).next("plan again"));
         }
         for index in 0..self.journal.settings.len() {
             let entry = &self.journal.settings[index];
-            let value = wanted.get(&entry.setting).unwrap_or(&entry.before);
-            if is_same(&self.running.read(&entry.setting)?, value) {
+            let value = settings.get(&entry.setting).unwrap_or(&entry.before);
+            if is_same_value(&self.kernel.read(&entry.setting)?, value) {
                 continue;
             }
-            match self.running.try_set(&entry.setting, value)? {
-                Written::AsAsked => {}
-                Written::Refused(reason) => return Err(refused(&entry.setting, value, &reason)),
-                Written::Became(became) => {
-                    let error = became_other(&entry.setting, value, &became);
-                    // If ktax is killed now, the next one must know that ktax wrote this value.
-                    self.journal.settings[index].written.push(became);
+            match self.kernel.try_set(&entry.setting, value)? {
+                WriteOutcome::Accepted => {}
+                WriteOutcome::Refused(reason) => {
+                    return Err(refused_error(&entry.setting, value, &reason));
+                }
+                WriteOutcome::Adjusted(now) => {
+                    let error = adjusted_error(&entry.setting, value, &now);
+                    // If ktax is killed now, the next ktax must know that ktax wrote this value.
+                    self.journal.settings[index].written.push(now);
                     if let Some(state) = &self.state {
                         state.write(&self.journal)?;
                     }
@@ -509,15 +534,16 @@ impl<'a> Changer<'a> {
         Ok(())
     }
 
-    /// Restores all settings and removes the journal. What cannot be restored stays in the journal.
+    /// Restores all settings and removes the journal. If a setting cannot be restored, the journal
+    /// stays.
     pub fn restore(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_restored, true) {
             return Ok(());
         }
-        let (_, failed) = self.journal.put_back(&self.running, true);
-        // Nothing may be set after this, because no journal would record it.
+        let (_, errors) = self.journal.restore(&self.kernel, true);
+        // Without entries, `apply` refuses all settings: no journal would record a change.
         self.journal.settings.clear();
-        self.state.take().map_or(Ok(()), |state| state.finish(&failed))
+        self.state.take().map_or(Ok(()), |state| state.finish(&errors))
     }
 }
 
@@ -534,18 +560,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_lock_that_somebody_holds_is_busy() {
+    fn only_a_held_lock_is_reported_as_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOCK);
-        let held = take(&path, File::create(&path).unwrap()).unwrap();
-        let again = take(&path, File::create(&path).unwrap());
+        let held = take_lock(&path, File::create(&path).unwrap()).unwrap();
+        let again = take_lock(&path, File::create(&path).unwrap());
         assert!(again.unwrap_err().to_string().ends_with("wait until it ends"));
         assert_eq!(lock_state(&path, File::open(&path).unwrap()).unwrap(), JournalState::InUse);
         drop(held);
         // The kernel refuses to lock a file that is open as a path only.
         let as_path = || File::options().read(true).custom_flags(libc::O_PATH).open(&path).unwrap();
         let errors =
-            [take(&path, as_path()).unwrap_err(), lock_state(&path, as_path()).unwrap_err()];
+            [take_lock(&path, as_path()).unwrap_err(), lock_state(&path, as_path()).unwrap_err()];
         for error in errors {
             assert!(error.to_string().contains("lock: Bad file descriptor"), "{error}");
         }

@@ -1,4 +1,4 @@
-//! Against files that stand in for the kernel's.
+//! Tests on files that stand for those of the kernel.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::changes::{Changer, StateDir};
-use super::{Running, Setting};
+use super::{RunningKernel, Setting};
 use ktax_model::{ErrorKind, TimedSubject};
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
@@ -29,7 +29,7 @@ impl Machine {
         for policy in POLICIES {
             machine.write(&governor(policy), "powersave\n");
         }
-        // No policies.
+        // This entry is not a policy.
         fs::create_dir(machine.0.path().join("sys/devices/system/cpu/cpufreq/boost")).unwrap();
         machine
     }
@@ -44,15 +44,15 @@ impl Machine {
         fs::read_to_string(self.0.path().join(name)).unwrap().trim_end().to_owned()
     }
 
-    /// Swappiness, huge pages, and the governor of every policy.
-    fn now(&self) -> [String; 3] {
+    /// Returns the swappiness, the state of huge pages, and the governor of every policy.
+    fn values(&self) -> [String; 3] {
         let governors = POLICIES.map(|policy| self.read(&governor(policy)));
         assert_eq!(governors[0], governors[1]);
         [self.read(SWAPPINESS), self.read(THP), governors[0].clone()]
     }
 
     fn changer(&self, sides: [&TimedSubject; 2]) -> ktax_model::Result<Changer<'static>> {
-        Changer::with_running(below(self.0.path()), &self.state(), sides, |_| ())
+        Changer::for_kernel(below(self.0.path()), &self.state(), sides, |_| ())
     }
 
     fn state(&self) -> std::path::PathBuf {
@@ -66,13 +66,13 @@ impl Machine {
     }
 }
 
-fn below(root: &Path) -> Running {
-    Running { root: root.to_owned() }
+fn below(root: &Path) -> RunningKernel {
+    RunningKernel { root: root.to_owned() }
 }
 
-/// Path in the error about a setting that does not exist.
-fn absent_path(running: &Running, setting: &Setting) -> String {
-    let error = running.read(setting).unwrap_err();
+/// Returns the path in the error about a setting that does not exist.
+fn absent_path(kernel: &RunningKernel, setting: &Setting) -> String {
+    let error = kernel.read(setting).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Absent, "{error}");
     let (path, _) = error.message().split_once(" does not exist").unwrap();
     path.split_once(": ").unwrap().1.to_owned()
@@ -86,37 +86,37 @@ fn sysctl(name: &str, value: &str) -> TimedSubject {
     TimedSubject { sysctl: [(name.into(), value.into())].into(), ..TimedSubject::default() }
 }
 
-/// Ended as by a power cut: nothing is put back, the lock goes.
-fn cut(changer: Changer, machine: &Machine) {
+/// Ends a changer as a power cut does: the settings stay changed, and the lock is released.
+fn cut_power(changer: Changer, machine: &Machine) {
     std::mem::forget(changer);
     fs::remove_file(machine.state().join("lock")).unwrap();
 }
 
 #[test]
-fn each_side_has_its_own_settings_and_none_of_the_others() {
+fn each_side_has_only_its_own_settings() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
     let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
     let change = TimedSubject { thp, governor: performance, ..TimedSubject::default() };
     let mut changer = machine.changer([&base, &change]).unwrap();
     changer.apply(&change).unwrap();
-    assert_eq!(machine.now(), ["60", "never", "performance"]);
+    assert_eq!(machine.values(), ["60", "never", "performance"]);
     changer.apply(&base).unwrap();
-    assert_eq!(machine.now(), ["10", "madvise", "powersave"]);
+    assert_eq!(machine.values(), ["10", "madvise", "powersave"]);
     changer.apply(&TimedSubject::default()).unwrap();
-    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.values(), ["60", "madvise", "powersave"]);
     changer.apply(&change).unwrap();
     changer.restore().unwrap();
-    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.values(), ["60", "madvise", "powersave"]);
     assert!(!machine.state().join("journal.json").exists());
-    // Nothing is set that no journal tells of.
+    // Without a journal no setting is changed.
     let error = changer.apply(&change).unwrap_err().to_string();
     assert!(error.ends_with("is not in the plan; plan again"), "{error}");
-    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.values(), ["60", "madvise", "powersave"]);
 }
 
 #[test]
-fn dropped_in_the_middle_it_puts_back() {
+fn a_drop_restores_the_settings() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
     let mut changer = machine.changer([&base, &base]).unwrap();
@@ -143,10 +143,11 @@ fn nothing_is_written_before_the_journal() {
     let worker = std::thread::spawn(move || {
         let base = sysctl("vm.swappiness", "10");
         let state = root.join("state");
-        let changer = Changer::with_running(below(&root), &state, [&base, &base], |_| ());
+        let changer = Changer::for_kernel(below(&root), &state, [&base, &base], |_| ());
         changer.map(std::mem::forget)
     });
-    // Whoever opens a FIFO waits for the other end: at this one the kernel is asked and answers.
+    // To open a FIFO waits for its other end, so this thread stands for the kernel: it serves the
+    // reads and the write of the changer in their order.
     let (sender, seen) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         fs::write(&fifo, "60\n").unwrap();
@@ -165,46 +166,46 @@ fn nothing_is_written_before_the_journal() {
 }
 
 #[test]
-fn what_ktax_left_is_put_back_and_what_others_set_is_not() {
+fn a_replay_restores_only_values_that_ktax_wrote() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
-    let left = || {
+    let kill_after_change = || {
         let mut changer = machine.changer([&base, &base]).unwrap();
         changer.apply(&base).unwrap();
-        cut(changer, &machine);
+        cut_power(changer, &machine);
     };
-    left();
+    kill_after_change();
     assert_eq!(machine.replay(), "restored vm.swappiness to 60 (was 10)");
     assert_eq!(machine.read(SWAPPINESS), "60");
     assert_eq!(machine.replay(), "no setting was left changed");
-    left();
+    kill_after_change();
     machine.write(SWAPPINESS, "30\n");
     assert_eq!(machine.replay(), "left vm.swappiness at 30: somebody else has changed it since");
     assert_eq!(machine.read(SWAPPINESS), "30");
-    left();
+    kill_after_change();
     fs::remove_file(machine.0.path().join(SWAPPINESS)).unwrap();
     assert_eq!(machine.replay(), "did not restore vm.swappiness: it no longer exists");
     assert!(!machine.state().join("journal.json").exists());
 }
 
 #[test]
-fn every_kind_of_setting_is_put_back_after_a_power_cut() {
+fn every_kind_of_setting_is_restored_after_a_power_cut() {
     let machine = Machine::new();
     let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
     let change = TimedSubject { thp, governor: performance, ..sysctl("vm.swappiness", "10") };
     let mut changer = machine.changer([&TimedSubject::default(), &change]).unwrap();
     changer.apply(&change).unwrap();
-    assert_eq!(machine.now(), ["10", "never", "performance"]);
-    // A kernel says which word is chosen.
+    assert_eq!(machine.values(), ["10", "never", "performance"]);
+    // The kernel lists all words, with the present one in brackets.
     machine.write(THP, "always madvise [never]\n");
-    cut(changer, &machine);
+    cut_power(changer, &machine);
     let message = machine.replay();
-    assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{message}");
+    assert_eq!(machine.values(), ["60", "madvise", "powersave"], "{message}");
     assert_eq!(message.matches("restored ").count(), 4, "{message}");
 }
 
 #[test]
-fn the_owner_puts_back_whatever_became_of_it() {
+fn the_owner_restores_settings_that_others_changed() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
     let mut changer = machine.changer([&base, &base]).unwrap();
@@ -215,19 +216,19 @@ fn the_owner_puts_back_whatever_became_of_it() {
 }
 
 #[test]
-fn another_boot_of_the_machine_has_nothing_of_ktax() {
+fn nothing_is_restored_after_a_reboot() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
     let mut changer = machine.changer([&base, &base]).unwrap();
     changer.apply(&base).unwrap();
-    cut(changer, &machine);
+    cut_power(changer, &machine);
     machine.write(BOOT_ID, "two\n");
     assert_eq!(machine.replay(), "left vm.swappiness at 10: the machine was rebooted since");
     assert_eq!(machine.read(SWAPPINESS), "10");
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_next_step() {
+fn impossible_settings_are_refused_with_a_next_step() {
     let machine = Machine::new();
     let two = [("vm.swappiness", "1"), ("vm/swappiness", "2")];
     let two = two.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -251,7 +252,7 @@ fn what_cannot_be_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn names_are_those_of_sysctl() {
+fn sysctl_names_have_both_spellings_of_sysctl_8() {
     let path = |name: &str| {
         let machine = Machine::new();
         let setting = Setting::sysctl(name).ok()?;
@@ -283,8 +284,8 @@ fn names_are_those_of_sysctl() {
 }
 
 #[test]
-fn this_machine_has_one_of_three_words() {
-    match Running::default().read(&Setting::Thp) {
+fn huge_pages_of_this_machine_have_one_of_three_words() {
+    match RunningKernel::default().read(&Setting::Thp) {
         Ok(word) => assert!(["always", "madvise", "never"].contains(&word.as_str()), "{word}"),
         // A kernel without transparent huge pages.
         Err(error) => assert_eq!(error.kind, ErrorKind::Absent, "{error}"),
@@ -293,7 +294,7 @@ fn this_machine_has_one_of_three_words() {
 
 proptest! {
     #[test]
-    fn no_name_leads_outside(name in "[a./]{0,12}") {
+    fn no_name_leads_out_of_proc_sys(name in "[a./]{0,12}") {
         let nothing = Path::new("/nonexistent");
         if let Ok(setting) = Setting::sysctl(&name) {
             let path = absent_path(&below(nothing), &setting);
@@ -308,7 +309,7 @@ fn refused(machine: &Machine, subject: &TimedSubject) -> String {
 }
 
 #[test]
-fn a_mistyped_sysctl_has_the_name_that_was_meant() {
+fn a_mistyped_sysctl_gets_a_suggestion() {
     let machine = Machine::new();
     machine.write("proc/sys/net/ipv4/conf/eth0.100/mtu", "1500\n");
     for (typed, meant) in [
@@ -324,7 +325,7 @@ fn a_mistyped_sysctl_has_the_name_that_was_meant() {
 }
 
 #[test]
-fn a_mistyped_value_has_the_list_of_the_kernel() {
+fn a_mistyped_value_gets_the_kernels_list() {
     let machine = Machine::new();
     let thp = TimedSubject { thp: Some("nver".into()), ..TimedSubject::default() };
     assert_eq!(
@@ -333,7 +334,7 @@ fn a_mistyped_value_has_the_list_of_the_kernel() {
     );
     let governor =
         |name: &str| TimedSubject { governor: Some(name.into()), ..TimedSubject::default() };
-    // Without a list only the kernel knows.
+    // Without a list any value passes the check.
     below(machine.0.path()).check(&governor("preformance")).unwrap();
     let list = |policy: &str| {
         governor_file(policy).replace("scaling_governor", "scaling_available_governors")
@@ -347,7 +348,7 @@ fn a_mistyped_value_has_the_list_of_the_kernel() {
 }
 
 #[test]
-fn what_has_no_way_back_is_not_begun() {
+fn settings_that_cannot_be_rewritten_are_refused() {
     let machine = Machine::new();
     let files = [
         ("proc/sys/kernel/modules_disabled", "0\n"),
@@ -373,7 +374,7 @@ fn what_has_no_way_back_is_not_begun() {
 }
 
 #[test]
-fn what_writing_the_old_value_does_not_undo_is_not_begun() {
+fn irreversible_settings_are_refused() {
     for (name, value, why) in [
         ("kernel.modules_disabled", "0x1", "1 cannot be undone"),
         ("kernel.yama.ptrace_scope", "03", "3 cannot be undone"),
@@ -389,7 +390,7 @@ fn what_writing_the_old_value_does_not_undo_is_not_begun() {
         ("net.ipv4.conf.eth0.forwarding", "1", "large receive offload"),
         ("net.ipv6.conf.eth0.forwarding", "1", "default routes"),
     ] {
-        // The files are not there: nothing is read or written before.
+        // The files do not exist, so the setting is refused before a file is read or written.
         let (machine, side) = (Machine::new(), sysctl(name, value));
         let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
         assert!(error.contains(why) && error.ends_with("remove it"), "{error}");

@@ -1,15 +1,17 @@
-//! Facts of the machine that change times, from files in /proc and /sys.
+//! Reads facts of the machine that change times from files in /proc and /sys.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::bracketed_word;
 use ktax_host::text::escape_bytes;
 use ktax_model::{Facts, fact};
 
 /// ADDR_NO_RANDOMIZE of personality(2), which `setarch -R` sets.
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
+/// Reads the facts of this machine.
 pub fn facts() -> Facts {
     facts_below(Path::new("/"))
 }
@@ -21,27 +23,26 @@ pub fn facts_below(root: &Path) -> Facts {
     let sys = |path: &str| machine.read(&format!("sys/{path}"));
     let cpu = |path: &str| sys(&format!("devices/system/cpu/{path}"));
     let cpuinfo = proc("cpuinfo").unwrap_or_default();
+    let thp = sys("kernel/mm/transparent_hugepage/enabled");
+    let affinity = proc("self/status").and_then(|text| values_of(&text, "Cpus_allowed_list"));
     let read = [
         (fact::KERNEL, proc("sys/kernel/osrelease")),
         (fact::BUILD, proc("sys/kernel/version")),
         (fact::BOOT_LINE, proc("cmdline")),
-        (fact::CPU, model(&cpuinfo)),
+        (fact::CPU, cpu_model(&cpuinfo)),
         (fact::CPUS, cpu("online")),
         (fact::GOVERNOR, machine.governors()),
         (fact::TURBO, turbo(cpu("intel_pstate/no_turbo"), cpu("cpufreq/boost"))),
         (fact::SMT, smt(cpu("smt/active"), cpu("smt/control"))),
         (fact::CLOCK, sys("devices/system/clocksource/clocksource0/current_clocksource")),
-        (fact::THP, sys("kernel/mm/transparent_hugepage/enabled").and_then(|t| chosen(&t))),
+        (fact::THP, thp.and_then(|list| bracketed_word(&list).map(str::to_owned))),
         (fact::ASLR, aslr(proc("sys/kernel/randomize_va_space"), proc("self/personality"))),
         (fact::MITIGATIONS, machine.mitigations()),
         (fact::MICROCODE, values_of(&cpuinfo, "microcode")),
         (fact::HYPERVISOR, hypervisor(&cpuinfo)),
         (fact::ISOLATED, cpu("isolated")),
         (fact::NOHZ_FULL, cpu("nohz_full").filter(|list| list.trim() != "(null)")),
-        (
-            fact::AFFINITY,
-            proc("self/status").and_then(|text| values_of(&text, "Cpus_allowed_list")),
-        ),
+        (fact::AFFINITY, affinity),
     ];
     let escaped =
         read.into_iter().filter_map(|(name, text)| Some((name, escape_bytes(text?.as_bytes()))));
@@ -49,6 +50,7 @@ pub fn facts_below(root: &Path) -> Facts {
     present.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+/// The kernel's files below a root.
 struct MachineFiles<'a> {
     root: &'a Path,
 }
@@ -67,51 +69,53 @@ impl MachineFiles<'_> {
         names
     }
 
+    /// Returns the distinct frequency governors of all policies.
     fn governors(&self) -> Option<String> {
         const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
         let names = self.names(POLICIES).into_iter();
         let read =
             |name: PathBuf| self.read(&format!("{POLICIES}/{}/scaling_governor", name.to_str()?));
-        joined(names.filter_map(read).map(|text| text.trim().to_owned()))
+        join_distinct(names.filter_map(read).map(|text| text.trim().to_owned()))
     }
 
-    /// Returns the CPU's vulnerabilities, each with the kernel's mitigation.
+    /// Returns the vulnerabilities of the CPU, each with the kernel's mitigation.
     fn mitigations(&self) -> Option<String> {
-        const WEAKNESSES: &str = "sys/devices/system/cpu/vulnerabilities";
+        const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
         let status = |name: PathBuf| {
             let name = name.to_str()?;
-            let status = self.read(&format!("{WEAKNESSES}/{name}"))?;
+            let status = self.read(&format!("{VULNERABILITIES}/{name}"))?;
             let status = status.trim();
             (status != "Not affected").then(|| format!("{name}={status}"))
         };
-        let parts: Vec<String> = self.names(WEAKNESSES).into_iter().filter_map(status).collect();
+        let parts: Vec<String> =
+            self.names(VULNERABILITIES).into_iter().filter_map(status).collect();
         (!parts.is_empty()).then(|| parts.join(fact::PART_SEPARATOR))
     }
 }
 
-/// Joins the distinct values, sorted; `None` without any.
-fn joined(values: impl Iterator<Item = String>) -> Option<String> {
-    let different: BTreeSet<String> = values.filter(|value| !value.is_empty()).collect();
-    let joined = different.into_iter().collect::<Vec<_>>().join(", ");
+/// Joins the distinct values, sorted; `None` without values.
+fn join_distinct(values: impl Iterator<Item = String>) -> Option<String> {
+    let distinct: BTreeSet<String> = values.filter(|value| !value.is_empty()).collect();
+    let joined = distinct.into_iter().collect::<Vec<_>>().join(", ");
     (!joined.is_empty()).then_some(joined)
 }
 
-/// Returns the text after `name` and a colon, of all such lines of /proc/cpuinfo or
-/// /proc/PID/status.
+/// Returns the distinct values of a field in the text of /proc/cpuinfo or /proc/PID/status, whose
+/// lines are `name: value`.
 fn values_of(text: &str, name: &str) -> Option<String> {
     let values = text.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;
         (found.trim() == name).then(|| value.trim().to_owned())
     });
-    joined(values)
+    join_distinct(values)
 }
 
-/// Returns the name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has
-/// only numbers.
-fn model(cpuinfo: &str) -> Option<String> {
-    let named =
-        ["model name", "cpu", "uarch"].into_iter().find_map(|name| values_of(cpuinfo, name));
-    named.or_else(|| {
+/// Returns the name of the CPU model. Its field has another name on x86, PowerPC and RISC-V; arm64
+/// has only numbers.
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let fields = ["model name", "cpu", "uarch"];
+    let name = fields.into_iter().find_map(|field| values_of(cpuinfo, field));
+    name.or_else(|| {
         let implementer = values_of(cpuinfo, "CPU implementer")?;
         Some(format!("implementer {implementer} part {}", values_of(cpuinfo, "CPU part")?))
     })
@@ -128,10 +132,6 @@ fn smt(active: Option<String>, control: Option<String>) -> Option<String> {
         Some("0") => Some("off".into()),
         _ => control,
     }
-}
-
-fn chosen(text: &str) -> Option<String> {
-    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
 fn aslr(randomize: Option<String>, personality: Option<String>) -> Option<String> {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn plant(files: &[(&str, &str)]) -> tempfile::TempDir {
+    fn write_files(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = root.path().join(path);
@@ -163,13 +163,13 @@ mod tests {
         root
     }
 
-    /// Returns the facts in order, each as `name: value`.
+    /// Returns the sorted facts of a machine with these files, each as `name: value`.
     fn facts_of(files: &[(&str, &str)]) -> Vec<String> {
-        let root = plant(files);
+        let root = write_files(files);
         facts_below(root.path()).iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
-    /// A laptop with SMT. The weaknesses as Documentation/admin-guide/hw-vuln/ spells them.
+    /// A laptop with SMT. The vulnerabilities are as in Documentation/admin-guide/hw-vuln/.
     const X86: [(&str, &str); 22] = [
         ("proc/sys/kernel/osrelease", "6.1.0-28-amd64\n"),
         ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)\n"),
@@ -205,7 +205,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_laptop_says_what_it_is() {
+    fn the_facts_of_a_laptop_are_read() {
         let expected = [
             "ASLR: 2",
             "CPU model: Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_on_another_architecture_says_what_it_has() {
+    fn the_facts_of_an_arm64_guest_are_read() {
         let files = [
             (
                 "proc/cpuinfo",
@@ -279,34 +279,34 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_a_terminal_is_escaped() {
-        let root = plant(&[("proc/cmdline", "")]);
+    fn control_characters_are_escaped() {
+        let root = write_files(&[("proc/cmdline", "")]);
         fs::write(root.path().join("proc/cmdline"), b"quiet \x1b[31m\xff\tx\n").unwrap();
         let facts = facts_below(root.path());
         assert_eq!(facts[fact::BOOT_LINE], "quiet \\x1b[31m\\xef\\xbf\\xbd x");
     }
 
     proptest! {
-        // Each writes a tree of files.
+        // Fewer cases than usual, because each case writes a tree of files.
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_text_is_survived_and_harmless(
+        fn any_text_becomes_printable_facts(
             text in "\\PC*[\\x00-\\x1f]?\\PC*",
             name in "[a-z ]*",
         ) {
             let files = X86.map(|(path, _)| (path, text.as_str()));
-            let root = plant(&files);
+            let root = write_files(&files);
             for value in facts_below(root.path()).values() {
                 prop_assert!(!value.is_empty() && value.chars().all(|c| (' '..='~').contains(&c)));
             }
-            let _ = (values_of(&text, &name), model(&text), chosen(&text), hypervisor(&text));
+            let _ = (values_of(&text, &name), cpu_model(&text), hypervisor(&text));
         }
 
         #[test]
-        fn what_a_file_says_is_said(word in "[a-z][a-z0-9]{0,8}", other in "[a-z]{1,8}") {
+        fn words_and_fields_are_found(word in "[a-z][a-z0-9]{0,8}", other in "[a-z]{1,8}") {
             let text = format!("{other} [{word}] never");
-            prop_assert_eq!(chosen(&text), Some(word.clone()));
+            prop_assert_eq!(bracketed_word(&text), Some(word.as_str()));
             let info = format!("microcode\t: {word}\nmicrocode : {word}\nmicrocodes : {other}\n");
             prop_assert_eq!(values_of(&info, "microcode"), Some(word));
         }

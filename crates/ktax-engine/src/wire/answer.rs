@@ -1,13 +1,13 @@
-//! Answers of guests: one, several in a row, and what the program printed.
+//! Answers of guests: one answer, several answers in a row, and the output of programs in them.
 
 use std::collections::BTreeMap;
 
-use super::{Lines, VERSION, decimal, is_name, parse_between, too_many};
+use super::{Lines, VERSION, decimal, is_name, parse_body, too_many};
 use ktax_host::text::escape_bytes;
 use ktax_model::{Error, Result, Signature};
 
-/// The most entries of one kind that an answer may have.
-const ENTRIES: usize = 64;
+/// The largest number of entries of one kind in an answer.
+const MAX_ENTRIES: usize = 64;
 
 /// A guest's answer to one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Answer {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     pub signature: Signature,
-    /// Measured values beside the work: times, page faults, context switches.
+    /// Measured values that are not part of the work: times, page faults, context switches.
     pub values: Signature,
     /// Counters that could not be read, each with the escaped reason.
     pub uncounted: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub struct Done {
 /// Parses the answer to an order for `program`.
 pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer> {
     let mut done = Done::default();
-    let parsed = parse_between(wire, program, |keyword, rest| match keyword {
+    let parsed = parse_body(wire, program, |keyword, rest| match keyword {
         "sig" => insert(&mut done.signature, parse_number(rest)),
         "value" => insert(&mut done.values, parse_number(rest)),
         "uncounted" => insert(&mut done.uncounted, parse_reason(rest)),
@@ -41,15 +41,15 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer> {
             done.tsc = decimal(rest);
             Ok(done.tsc.is_some())
         }
-        // `parse_printed` reads what the program printed.
+        // `parse_printed` reads the output of the program.
         "stdout" | "stderr" | "cut" => Ok(true),
         _ => Ok(false),
     })?;
     Ok(parsed.map_or_else(Answer::Refused, |()| Answer::Done(done)))
 }
 
-/// Reads the start of `program`, and returns the lines after it, or the escaped reason why the
-/// order was refused.
+/// Parses the line `start PROGRAM`, and returns the lines after it. The inner error is the escaped
+/// reason why the guest refused the order.
 pub(super) fn parse_start<'a>(wire: &'a [u8], program: &str) -> Result<Result<Lines<'a>, String>> {
     let mut lines = Lines::after_version(wire)?;
     let first = lines.next()?;
@@ -65,15 +65,16 @@ pub(super) fn parse_start<'a>(wire: &'a [u8], program: &str) -> Result<Result<Li
     }
 }
 
-/// Inserts an entry; returns false for one that is malformed, or of the same name as another.
-fn insert<T>(to: &mut BTreeMap<String, T>, entry: Option<(String, T)>) -> Result<bool> {
+/// Inserts an entry. Returns false for `None`, which is a malformed entry, and for a name that is
+/// already in the map.
+fn insert<T>(map: &mut BTreeMap<String, T>, entry: Option<(String, T)>) -> Result<bool> {
     let Some((name, value)) = entry else { return Ok(false) };
-    let is_new = to.insert(name, value).is_none();
-    if to.len() > ENTRIES { Err(too_many(ENTRIES)) } else { Ok(is_new) }
+    let is_new = map.insert(name, value).is_none();
+    if map.len() > MAX_ENTRIES { Err(too_many(MAX_ENTRIES)) } else { Ok(is_new) }
 }
 
-/// Returns the escaped reason. Only numbers may follow it, which other threads and processes
-/// printed at the same moment.
+/// Returns the escaped reason `text` of a `fail` line. Only numbers may follow in `lines`: other
+/// threads and processes may have printed them at the same moment.
 pub(super) fn parse_refusal(text: &[u8], mut lines: Lines) -> Result<String> {
     while !lines.is_empty() {
         let line = lines.next()?;
@@ -96,18 +97,18 @@ fn parse_reason(entry: &str) -> Option<(String, String)> {
     is_name(name).then(|| (name.to_owned(), reason.to_owned()))
 }
 
-/// Splits the output of a guest with several orders: its hello, then one answer to each order.
-/// Each part begins with its version line. The last part may be cut off anywhere. Joined, the parts
-/// are the whole output.
+/// Splits the output of a guest with several orders into its hello and one answer to each order. A
+/// part begins with the version line. The last part may be cut off anywhere. The joined parts are
+/// the whole output.
 pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     let version = VERSION.as_bytes();
     let (mut parts, mut start, mut offset) = (Vec::new(), 0, 0);
     for line in wire.split_inclusive(|byte| *byte == b'\n') {
-        let begins = match line.strip_suffix(b"\n") {
+        let is_start = match line.strip_suffix(b"\n") {
             Some(line) => line == version,
             None => version.starts_with(line),
         };
-        if begins && offset > start {
+        if is_start && offset > start {
             parts.push(&wire[start..offset]);
             start = offset;
         }
@@ -119,34 +120,34 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns whether the answer is complete: its last line is `end`, or one of them is a reason,
-/// after which other threads may have printed a number.
+/// Returns whether an answer is complete: its last line is `end`, or it has a `fail` line, after
+/// which other threads may have printed numbers.
 pub fn is_finished(answer: &[u8]) -> bool {
     let Some(lines) = answer.strip_suffix(b"\n") else { return false };
     let mut lines = lines.rsplit(|byte| *byte == b'\n').peekable();
     lines.peek() == Some(&&b"end"[..]) || lines.any(|line| line.starts_with(b"fail "))
 }
 
-/// The output of a program of the user's, as the guest sends it.
+/// The output of a user's program that the guest has sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
     pub stdout: PrintedText,
     pub stderr: PrintedText,
 }
 
-/// The text of one stream; of a long one the beginning and the end.
+/// The text of one stream. Of a long text the guest sends only the beginning and the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrintedText {
     /// All of the text, or its beginning.
     pub begin: Vec<u8>,
-    /// Number of bytes that are left out.
+    /// Number of bytes between `begin` and `end` that the guest did not send.
     pub left_out: u64,
-    /// The text after the bytes that are left out.
+    /// The end of a text that was cut.
     pub end: Vec<u8>,
 }
 
-/// Collects what the program printed from the lines of an answer. Other lines are ignored:
-/// [`parse_answer`] refuses those that no guest sends.
+/// Collects the output of the program from the lines of an answer. Ignores all other lines;
+/// [`parse_answer`] checks them.
 pub fn parse_printed(wire: &[u8]) -> Printed {
     let mut printed = Printed::default();
     for line in wire.split(|byte| *byte == b'\n') {
@@ -165,11 +166,11 @@ pub fn parse_printed(wire: &[u8]) -> Printed {
 
 impl PrintedText {
     fn extend(&mut self, escaped: &[u8]) {
-        let to = if self.left_out == 0 { &mut self.begin } else { &mut self.end };
+        let text = if self.left_out == 0 { &mut self.begin } else { &mut self.end };
         let mut rest = escaped;
         while let Some((first, more)) = rest.split_first() {
             let escape = rest.get(..4).and_then(escaped_byte);
-            to.push(escape.unwrap_or(*first));
+            text.push(escape.unwrap_or(*first));
             rest = if escape.is_some() { &rest[4..] } else { more };
         }
     }
@@ -183,7 +184,7 @@ impl PrintedText {
         self.begin.is_empty() && self.end.is_empty()
     }
 
-    /// Returns both parts as one text, with a line that says what is not there.
+    /// Returns both parts as one text, with a line for the bytes that are left out.
     pub fn text(&self) -> Vec<u8> {
         let gap = match self.left_out {
             0 => String::new(),
@@ -192,21 +193,21 @@ impl PrintedText {
         [&self.begin, gap.as_bytes(), &self.end].concat()
     }
 
-    /// Returns the last lines, escaped, without empty ones: at most `lines`, each of at most
-    /// `bytes` bytes before they were escaped.
+    /// Returns the last lines that are not empty, escaped: at most `lines` lines, each of at most
+    /// `bytes` bytes before escaping.
     pub fn last_lines(&self, lines: usize, bytes: usize) -> Vec<String> {
         let text = self.text();
         let escaped = text.split(|byte| *byte == b'\n').map(|line| {
             let cut = &line[..line.len().min(bytes)];
-            let more = if cut.len() < line.len() { "..." } else { "" };
-            escape_bytes(cut) + more
+            let ellipsis = if cut.len() < line.len() { "..." } else { "" };
+            escape_bytes(cut) + ellipsis
         });
         let mut escaped: Vec<String> = escaped.filter(|line| !line.is_empty()).collect();
         escaped.split_off(escaped.len().saturating_sub(lines))
     }
 }
 
-/// Decodes an escape, such as `\x0a`; a backslash is never sent as it is.
+/// Decodes an escape such as `\x0a`; `None` for other text. The guest escapes each backslash.
 fn escaped_byte(text: &[u8]) -> Option<u8> {
     let digits = std::str::from_utf8(text.strip_prefix(b"\\x")?).ok()?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_no_signature() {
+    fn values_are_not_part_of_the_signature() {
         let wire = b"ktax 1\nstart pipe\nvalue ns 5\nuncounted cycles No such file\nend\n";
         let Ok(Answer::Done(done)) = parse_answer(wire, "pipe") else { panic!("not done") };
         assert_eq!(done.values, [("ns".to_owned(), 5)].into());
@@ -258,19 +259,19 @@ mod tests {
 
     #[test]
     fn only_numbers_follow_a_reason() {
-        let with = |after: &str| format!("ktax 1\nstart pipe\nsig calls 7\nfail no\n{after}");
+        let wire = |after: &str| format!("ktax 1\nstart pipe\nsig calls 7\nfail no\n{after}");
         let refused = Answer::Refused("no".to_owned());
         for after in ["", "sig fact-a 0\n", "value faults 3\nsig fact-a 0\n"] {
-            assert_eq!(parse_answer(with(after).as_bytes(), "pipe"), Ok(refused.clone()));
+            assert_eq!(parse_answer(wire(after).as_bytes(), "pipe"), Ok(refused.clone()));
         }
         for after in ["sig A 0\n", "sig a 0", "fail twice\n", "end\n", "tsc 9\n", "ktax 1\n", "\n"]
         {
-            assert!(parse_answer(with(after).as_bytes(), "pipe").is_err(), "{after:?}");
+            assert!(parse_answer(wire(after).as_bytes(), "pipe").is_err(), "{after:?}");
         }
     }
 
     #[test]
-    fn repeated_and_overlong_entries_are_refused() {
+    fn repeated_malformed_and_too_many_entries_are_refused() {
         for middle in
             ["sig a 1\nsig a 1\n", "sig A 1\n", "sig a -1\n", "sig a 1 2\n", "tsc 1\ntsc 1\n"]
         {
@@ -299,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_joined_comes_apart_again(
+        fn joined_answers_are_split_again(
             answers in prop::collection::vec(an_answer(), 0..6),
             torn in 0usize..40,
         ) {
@@ -321,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_is_lost_of_any_bytes(wire in prop::collection::vec(
+        fn splitting_keeps_every_byte(wire in prop::collection::vec(
             prop_oneof![Just(b"ktax 1\n".to_vec()), Just(b"end\n".to_vec()), any::<Vec<u8>>()],
             0..12,
         )) {
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_finished_by_its_last_line() {
+    fn an_answer_is_finished_by_end_or_fail() {
         for (answer, finished) in [
             ("ktax 1\nstart pipe\nsig calls 7\nend\n", true),
             ("ktax 1\nstart pipe\nfail mmap: no\n", true),
@@ -356,7 +357,7 @@ mod tests {
         }
     }
 
-    /// As `guest/rooted.c` sends it.
+    /// Encodes text as `guest/rooted.c` does.
     fn sent(name: &str, text: &[u8]) -> String {
         let escape = |byte: &u8| match byte {
             b'\\' => "\\x5c".to_owned(),
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn both_outputs_come_back_and_a_cut_is_said() {
+    fn both_outputs_are_decoded_and_a_cut_is_marked() {
         let wire =
             sent("stdout", b"one\n\\x41 \xff\n") + "sig a 1\n" + &sent("stderr", b"evil \x1b");
         let printed = parse_printed(wire.as_bytes());
@@ -384,14 +385,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_output_comes_back(text in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        fn every_output_is_decoded(text in proptest::collection::vec(any::<u8>(), 0..3000)) {
             let printed = parse_printed(sent("stderr", &text).as_bytes());
             prop_assert_eq!(printed.stderr.text(), text);
             prop_assert!(printed.stdout.is_empty());
         }
 
         #[test]
-        fn any_wire_is_read(wire in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn no_wire_makes_the_parser_panic(wire in proptest::collection::vec(any::<u8>(), 0..300)) {
             let wire = [&b"stdout \\x4\ncut stdout "[..], &wire].concat();
             let printed = parse_printed(&wire);
             printed.stdout.last_lines(3, 10);

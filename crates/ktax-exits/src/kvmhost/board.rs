@@ -14,7 +14,7 @@ use super::{
 use crate::{TableScope, files};
 use ktax_engine::argv::{escape, monitor, shell_script};
 use ktax_engine::payload::pack_initramfs;
-use ktax_engine::qemu::{Qemu, Vm, Watched};
+use ktax_engine::qemu::{Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
 use ktax_host::cache::Scratch;
 use ktax_host::disk::sha256;
@@ -269,10 +269,11 @@ impl BoardGuests {
             args.extend(monitor(control));
             args
         };
-        let mut vm = Vm::start(&qemu.program, args, None, &stderr, limits).map_err(failed)?;
+        let mut vm =
+            Vm::start(&qemu.program, args, VmStart::PowerOn, &stderr, limits).map_err(failed)?;
         vm.resume();
         let wire = (console.as_path(), limits.console_bytes);
-        let watched = Watched { limits, cancel, wire, speaks_first: false, console: &console };
+        let watched = VmWatch { limits, cancel, wire, expects_hello: false, console: &console };
         vm.wait(&watched).map_err(|stop| stop.map_failure(failed))?;
         let printed = fs::read(&console);
         let printed = printed.map_err(row_prepare_failure(Path::new("the host's console")))?;

@@ -1,4 +1,4 @@
-//! Surveys the cache, and removes what was not used for longest until the rest fits the budget.
+//! Surveys the cache, and removes the least recently used entries until the rest fits the budget.
 
 use super::holder::{is_scratch, open_entry, remove_stale};
 use super::{Budget, CacheKind, CachePlace, PLACES};
@@ -19,16 +19,16 @@ use std::{fs, io};
 /// Contents of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CacheSurvey {
-    /// All entries, the one that was not used for longest first.
+    /// All entries, the least recently used one first.
     pub entries: Vec<CacheEntry>,
-    /// Bytes of the records that say which kernel a name is.
+    /// Bytes of the records, which tell the kernel of a package or a build.
     pub record_bytes: u64,
-    /// Bytes of files that are only there for a while.
+    /// Bytes of temporary files.
     pub temporary_bytes: u64,
 }
 
 impl CacheSurvey {
-    /// Bytes of all of it on the disk.
+    /// Bytes of the whole cache on the disk.
     pub fn bytes(&self) -> u64 {
         let entries: u64 = self.entries.iter().map(|entry| entry.bytes).sum();
         entries + self.record_bytes + self.temporary_bytes
@@ -39,20 +39,21 @@ impl CacheSurvey {
     }
 }
 
-/// Looks at all of a cache. What cannot be read is left out.
+/// Surveys a cache. Leaves out entries that cannot be read.
 pub fn survey(cache: &Path) -> CacheSurvey {
     let mut known = KnownSizes::read(cache);
     let found = all_entries(cache).into_iter();
     let mut entries: Vec<CacheEntry> =
-        found.filter_map(|(kind, path)| look_at(kind, path, &mut known)).collect();
-    known.keep(entries.iter().map(|entry| entry.path.as_path()));
-    // The path decides among equals, so that everyone removes the same.
+        found.filter_map(|(kind, path)| survey_entry(kind, path, &mut known)).collect();
+    known.write(entries.iter().map(|entry| entry.path.as_path()));
+    // Entries of the same time are sorted by path, so that all processes remove the same ones.
     entries.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
     let (record_bytes, temporary_bytes) = (record_bytes(cache), temporary_bytes(cache));
     CacheSurvey { entries, record_bytes, temporary_bytes }
 }
 
-fn look_at(kind: CacheKind, path: PathBuf, known: &mut KnownSizes) -> Option<CacheEntry> {
+/// Surveys one entry; `None` if it cannot be read, or is gone meanwhile.
+fn survey_entry(kind: CacheKind, path: PathBuf, known: &mut KnownSizes) -> Option<CacheEntry> {
     let before = last_used(&path).ok()?;
     let is_free = || CacheEntry::lock(kind, &path).map(|lock| lock.is_some());
     let in_use = !is_free().ok()?;
@@ -61,7 +62,8 @@ fn look_at(kind: CacheKind, path: PathBuf, known: &mut KnownSizes) -> Option<Cac
         Some(bytes) => bytes,
         None => CacheEntry::size(kind, &path).ok()?,
     };
-    // A process that has used the entry meanwhile has set its time, and may have changed its size.
+    // A process that has used the entry meanwhile may have changed its size. It has set the entry's
+    // time, or still has its lock.
     let is_as_before = || last_used(&path).ok() == Some(before) && is_free().ok() == Some(true);
     if kind.is_large() && remembered.is_none() && !in_use && is_as_before() {
         known.remember(&path, before, bytes);
@@ -69,34 +71,35 @@ fn look_at(kind: CacheKind, path: PathBuf, known: &mut KnownSizes) -> Option<Cac
     Some(CacheEntry { kind, path, used: before, bytes, in_use })
 }
 
-const PAUSE: Duration = Duration::from_millis(100);
+/// Time between two attempts to lock the cache.
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// Result of cleaning a cache.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// Entries that were removed, in this order.
+    /// Removed entries, in the order of removal.
     pub removed: Vec<CacheEntry>,
     /// Bytes that became free on the disk.
     pub freed: u64,
     /// Bytes that the cache still takes.
     pub left: u64,
-    /// Bytes of those that are in use.
+    /// Bytes of entries that were kept because they are in use.
     pub in_use: u64,
-    /// Paths that could not be removed, and why.
+    /// Paths that could not be removed, with the errors.
     pub failed: Vec<(PathBuf, io::Error)>,
 }
 
-/// Removes entries of a cache, the one that was not used for longest first, until the rest fits the
-/// budget; never one that is in use. Also removes what killed processes left. `None` where another
-/// process is cleaning the cache and this one need not wait.
+/// Removes the least recently used entries of a cache until the rest fits the budget, but no entry
+/// that is in use. Also removes temporary files of killed processes. `None` if another process is
+/// cleaning the cache and `waits` is false.
 pub fn clean(cache: &Path, budget: Budget, waits: bool) -> io::Result<Option<Cleaned>> {
     let root = match File::open(cache) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(Cleaned::default())),
         root => root?,
     };
-    // Two processes that clean at once would both make room, and remove twice as much as needed.
+    // Two processes that clean at once would remove twice as much as needed.
     let lock = match waits {
-        true => Lock::wait(root, PAUSE, || false)?,
+        true => Lock::wait(root, LOCK_PAUSE, || false)?,
         false => match Lock::take(root) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             lock => Some(lock?),
@@ -107,13 +110,13 @@ pub fn clean(cache: &Path, budget: Budget, waits: bool) -> io::Result<Option<Cle
 
 fn clean_locked(cache: &Path, budget: Budget) -> Cleaned {
     let temporary = temporary_bytes(cache);
-    let mut cleaned = Cleaned { failed: remove_left(cache), ..Cleaned::default() };
+    let mut cleaned = Cleaned { failed: remove_leftovers(cache), ..Cleaned::default() };
     let survey = survey(cache);
     cleaned.left = survey.bytes();
     cleaned.freed = temporary.saturating_sub(survey.temporary_bytes);
-    let most = budget.bytes().unwrap_or(u64::MAX);
+    let budget_bytes = budget.bytes().unwrap_or(u64::MAX);
     for entry in survey.entries {
-        match if cleaned.left > most { entry.remove() } else { Ok(false) } {
+        match if cleaned.left > budget_bytes { entry.remove() } else { Ok(false) } {
             Ok(true) => {
                 cleaned.count_freed(entry.bytes);
                 cleaned.removed.push(entry);
@@ -124,14 +127,14 @@ fn clean_locked(cache: &Path, budget: Budget) -> Cleaned {
         }
     }
     if cleaned.removed.iter().any(|entry| entry.kind == CacheKind::Kernel) {
-        match remove_dangling(cache) {
+        match remove_dangling_records(cache) {
             Ok(bytes) => cleaned.count_freed(bytes),
             Err(error) => cleaned.failed.push((cache.join("kernels/by-package"), error)),
         }
     }
-    // Remove the locks of the removed entries, which nobody waits for now.
+    // Remove the lock files of the removed entries.
     if !cleaned.removed.is_empty() {
-        cleaned.failed.extend(remove_left(cache));
+        cleaned.failed.extend(remove_leftovers(cache));
     }
     cleaned
 }
@@ -143,11 +146,12 @@ impl Cleaned {
     }
 }
 
+/// The largest `sizes.json`, in bytes.
 const SIZES_MAX: u64 = 1 << 20;
 
-/// Sizes from the last survey: for each entry the nanosecond in which it was last used, and its
-/// size then. A lane has a hundred thousand files, and after each comparison nobody waits until
-/// they are added up again.
+/// Sizes of large entries from the last survey, with the time of the last use in nanoseconds. A
+/// lane has a hundred thousand files, whose sizes would otherwise be added up after each
+/// comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct KnownSizes {
     sizes: BTreeMap<String, (u64, u64)>,
@@ -156,7 +160,7 @@ struct KnownSizes {
 }
 
 impl KnownSizes {
-    /// Reads the file of a cache. A file that cannot be read is as good as none.
+    /// Reads the sizes of a cache; none if the file cannot be read.
     pub fn read(cache: &Path) -> KnownSizes {
         let path = cache.join("sizes.json");
         let bytes = read_own(&path, SIZES_MAX).unwrap_or_default();
@@ -164,23 +168,23 @@ impl KnownSizes {
         KnownSizes { sizes, path, has_new: false }
     }
 
-    /// The size of an entry, if it was not used since it was added up.
+    /// Returns the size of an entry; `None` if the entry was used since its size was added up.
     pub fn size(&self, entry: &Path, used: SystemTime) -> Option<u64> {
-        let (then, bytes) = self.sizes.get(&self.name(entry)?)?;
-        (Some(*then) == nanosecond(used)).then_some(*bytes)
+        let (known_used, bytes) = self.sizes.get(&self.name(entry)?)?;
+        (Some(*known_used) == nanoseconds(used)).then_some(*bytes)
     }
 
-    /// Remembers the size of an entry that nobody used while it was added up.
+    /// Sets the size of an entry that nobody used while its size was added up.
     pub fn remember(&mut self, entry: &Path, used: SystemTime, bytes: u64) {
-        if let (Some(name), Some(used)) = (self.name(entry), nanosecond(used)) {
+        if let (Some(name), Some(used)) = (self.name(entry), nanoseconds(used)) {
             self.sizes.insert(name, (used, bytes));
             self.has_new = true;
         }
     }
 
-    /// Writes the sizes of these entries alone, if there is anything new. A cache that cannot be
-    /// written costs only time.
-    pub fn keep<'a>(mut self, entries: impl Iterator<Item = &'a Path>) {
+    /// Writes the sizes of these entries, if there is a new size. Ignores errors, because a missing
+    /// size costs only time.
+    pub fn write<'a>(mut self, entries: impl Iterator<Item = &'a Path>) {
         if self.has_new {
             let names: Vec<String> = entries.filter_map(|entry| self.name(entry)).collect();
             self.sizes.retain(|name, _| names.contains(name));
@@ -193,7 +197,8 @@ impl KnownSizes {
     }
 }
 
-fn nanosecond(time: SystemTime) -> Option<u64> {
+/// Returns the nanoseconds since 1970.
+fn nanoseconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok()?.as_nanos().try_into().ok()
 }
 
@@ -210,19 +215,19 @@ pub struct CacheEntry {
 }
 
 impl CacheEntry {
-    /// Paths of all that goes with an entry, and of itself last: an index of trees that are gone
-    /// would keep git from reading the files again.
+    /// Returns the paths of an entry: those that belong to it, and last its own. The indexes of git
+    /// go before the trees: with an index, git would not read again the files of a removed tree.
     pub(super) fn parts(kind: CacheKind, path: &Path) -> Vec<PathBuf> {
         match kind {
             CacheKind::SourceTrees => {
-                let beside = |name| path.with_file_name(name);
-                vec![beside("indexes"), beside("packages"), path.to_owned()]
+                let sibling = |name| path.with_file_name(name);
+                vec![sibling("indexes"), sibling("packages"), path.to_owned()]
             }
             _ => vec![path.to_owned()],
         }
     }
 
-    /// Locks an entry for this process alone; `None` if another one uses it.
+    /// Takes an exclusive lock on an entry; `None` if another process uses it.
     pub(super) fn lock(kind: CacheKind, path: &Path) -> io::Result<Option<Lock>> {
         let lock_path = match kind {
             CacheKind::Lane => path.join("lock"),
@@ -235,23 +240,23 @@ impl CacheEntry {
         }
     }
 
-    /// Removes the entry unless somebody uses it or has used it since it was looked at. Returns
-    /// whether it is gone.
+    /// Removes the entry, unless it is in use or was used since the survey. Returns whether it was
+    /// removed.
     pub(super) fn remove(&self) -> io::Result<bool> {
         let Some(lock) = CacheEntry::lock(self.kind, &self.path)? else { return Ok(false) };
         if last_used(&self.path)? != self.used {
             return Ok(false);
         }
-        let there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-        let parts = CacheEntry::parts(self.kind, &self.path).into_iter().filter(there);
-        let aside = parts.map(|path| set_aside(&path)).collect::<io::Result<Vec<_>>>()?;
-        // Nobody finds it any more, so nobody need wait until it is removed.
+        let exists = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        let parts = CacheEntry::parts(self.kind, &self.path).into_iter().filter(exists);
+        let set_aside_parts = parts.map(|path| set_aside(&path)).collect::<io::Result<Vec<_>>>()?;
+        // Nobody can find the entry any more, so release the lock before the slow removal.
         drop(lock);
-        aside.iter().try_for_each(fs::remove_dir_all)?;
+        set_aside_parts.iter().try_for_each(fs::remove_dir_all)?;
         Ok(true)
     }
 
-    /// Bytes on the disk, with all that goes with the entry.
+    /// Returns the bytes of all parts of an entry on the disk.
     pub(super) fn size(kind: CacheKind, path: &Path) -> io::Result<u64> {
         CacheEntry::parts(kind, path).iter().map(|part| size_on_disk(part)).sum()
     }
@@ -261,28 +266,29 @@ pub(super) fn last_used(path: &Path) -> io::Result<SystemTime> {
     fs::symlink_metadata(path)?.modified()
 }
 
-/// Kinds and paths of all entries. What has another name or type belongs to somebody else.
+/// Returns the kinds and paths of all entries. Files of another name or type belong to somebody
+/// else.
 pub(super) fn all_entries(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
-    // The names in `builds` are less special than hashes. Without `builds/tmp` nobody has built a
-    // kernel there, so the directory may be somebody else's.
-    let is_built = is_directory(&cache.join("builds/tmp"));
-    let places = PLACES.iter().filter(|place| is_built || !place.directory.starts_with("builds"));
+    // Names in `builds` are no hashes, so the directory may be somebody else's. If ktax has built a
+    // kernel there, it has `builds/tmp`.
+    let has_builds = is_directory(&cache.join("builds/tmp"));
+    let places = PLACES.iter().filter(|place| has_builds || !place.directory.starts_with("builds"));
     places.flat_map(|place| entries_in_place(cache, place)).collect()
 }
 
 fn entries_in_place(cache: &Path, place: &CachePlace) -> Vec<(CacheKind, PathBuf)> {
-    let is_one = |entry: &fs::DirEntry| {
-        let is_type = entry.file_type().is_ok_and(|found| match place.is_directory {
+    let is_cache_entry = |entry: &fs::DirEntry| {
+        let has_type = entry.file_type().is_ok_and(|found| match place.is_directory {
             true => found.is_dir(),
             false => found.is_file(),
         });
-        is_type && entry.file_name().to_str().is_some_and(place.is_name)
+        has_type && entry.file_name().to_str().is_some_and(place.is_name)
     };
-    let found = entries_below(cache, place.directory).into_iter().filter(is_one);
+    let found = entries_below(cache, place.directory).into_iter().filter(is_cache_entry);
     found.map(|entry| (place.kind, entry.path())).collect()
 }
 
-/// Entries of a directory of the cache; empty if a link leads there.
+/// Returns the entries of a directory of the cache; none if a part of its path is a symbolic link.
 pub(super) fn entries_below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
     let parts = Path::new(directory).ancestors().filter(|path| *path != OsStr::new(""));
     if !parts.into_iter().all(|path| is_directory(&cache.join(path))) {
@@ -295,9 +301,9 @@ fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Bytes on the disk of a file, or of a directory with all that is in it. The memory of a
-/// snapshot is a sparse file, so its length says nothing. Links are not followed. What goes
-/// meanwhile takes nothing.
+/// Returns the bytes on the disk of a file, or of a directory with its content. These are blocks
+/// and not lengths, because the memory of a snapshot is a sparse file. Does not follow symbolic
+/// links. A file that is removed meanwhile counts 0.
 pub(super) fn size_on_disk(path: &Path) -> io::Result<u64> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -310,7 +316,7 @@ pub(super) fn size_on_disk(path: &Path) -> io::Result<u64> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
-    // A directory that is removed meanwhile ends with the same error.
+    // Reading a directory that is removed meanwhile fails with the same error.
     let is_there = |entry: &io::Result<fs::DirEntry>| {
         !entry.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
@@ -321,32 +327,33 @@ pub(super) fn size_on_disk(path: &Path) -> io::Result<u64> {
         .map(|below| below + allocated(&metadata))
 }
 
-/// `st_blocks` has units of 512 bytes on every filesystem.
+/// Returns the allocated bytes. `st_blocks` is in units of 512 bytes on every filesystem.
 fn allocated(metadata: &Metadata) -> u64 {
     metadata.blocks() * 512
 }
 
-/// Directories without entries that may have temporary files.
+/// Directories that have no entries but may have temporary files.
 const OTHER_DIRECTORIES: [&str; 3] = ["runs", "builds/tmp", "builds/packages"];
 
-/// Directories that may have temporary files: whoever makes an entry begins beside its place.
+/// Returns the directories that may have temporary files. An entry is made in a temporary file or
+/// directory next to its final path.
 fn temporary_directories() -> BTreeSet<&'static str> {
     PLACES.iter().map(|place| place.directory).chain(OTHER_DIRECTORIES).collect()
 }
 
-/// Bytes of all temporary files, in use or not.
+/// Returns the bytes of all temporary files, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
     let entries =
         temporary_directories().into_iter().flat_map(|directory| entries_below(cache, directory));
     let temporary = entries.filter(|entry| {
         let name = entry.file_name();
-        is_set_aside(&name) || is_scratch(&name) || is_written(entry)
+        is_set_aside(&name) || is_scratch(&name) || is_temporary(entry)
     });
     temporary.map(|entry| size_on_disk(&entry.path()).unwrap_or_default()).sum()
 }
 
-/// Removes temporary files that nobody uses, and returns those that could not be removed.
-pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
+/// Removes temporary files that nobody uses, and returns the paths that could not be removed.
+pub(super) fn remove_leftovers(cache: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
     for directory in temporary_directories() {
         let entries = entries_below(cache, directory);
@@ -357,7 +364,7 @@ pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
             let path = entry.path();
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if is_set_aside(&entry.file_name()) || is_written(&entry) && is_abandoned(&path) {
+            if is_set_aside(&entry.file_name()) || is_temporary(&entry) && is_abandoned(&path) {
                 failed.extend(remove_path(&path).err().map(|error| (path, error)));
             } else if let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256(hash)) {
                 if !path.with_file_name(hash).exists() {
@@ -369,8 +376,9 @@ pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
     failed
 }
 
-/// A file that is being written, or a directory of a download or of a patch.
-fn is_written(entry: &fs::DirEntry) -> bool {
+/// Returns whether this is a file that is being written, or the temporary directory of a download
+/// or of a patch.
+fn is_temporary(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     is_unfinished(&name) || name.as_encoded_bytes().starts_with(b".tmp")
 }
@@ -381,13 +389,13 @@ fn remove_path(path: &Path) -> io::Result<()> {
         false => fs::remove_file(path),
     };
     match removed {
-        // Another ktax removed it.
+        // Another ktax has removed the path.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
 }
 
-/// Removes the lock file of an entry that is gone. Whoever waits for it makes another one.
+/// Removes the lock file of a removed entry. A process that waits for this lock makes a new file.
 fn remove_lock(path: &Path) -> io::Result<()> {
     let lock = Lock::take(open_entry(path)?)?;
     if lock.is_file_at(path)? {
@@ -398,14 +406,16 @@ fn remove_lock(path: &Path) -> io::Result<()> {
 
 const RECORD_DIRECTORIES: [&str; 2] = ["kernels/by-package", "builds/by-recipe"];
 
+/// The largest record, in bytes.
 const RECORD_MAX: u64 = 4 << 10;
 
-/// Part that every record has, which says which kernel a package or a build is.
+/// The field that every record has: the kernel of a package or a build.
 #[derive(Deserialize)]
 struct KernelRecord {
     image_sha256: String,
 }
 
+/// Returns the paths of all records, with their bytes on the disk.
 fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
     let entries =
         RECORD_DIRECTORIES.into_iter().flat_map(move |directory| entries_below(cache, directory));
@@ -416,22 +426,22 @@ fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
     })
 }
 
-/// Bytes of all records on the disk.
+/// Returns the bytes of all records on the disk.
 pub(super) fn record_bytes(cache: &Path) -> u64 {
     records(cache).map(|(_, bytes)| bytes).sum()
 }
 
-/// Removes the records of kernels that are gone, and returns their bytes.
-pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
+/// Removes the records of removed kernels, and returns the bytes of these records.
+pub(super) fn remove_dangling_records(cache: &Path) -> io::Result<u64> {
     let mut freed = 0;
     for (path, bytes) in records(cache) {
         let content = read_own(&path, RECORD_MAX).unwrap_or_default();
         let record: Option<KernelRecord> = serde_json::from_slice(&content).ok();
-        let is_gone = |record: KernelRecord| {
+        let is_dangling = |record: KernelRecord| {
             let kernel = cache.join("kernels").join(&record.image_sha256);
             is_sha256(&record.image_sha256) && !kernel.exists()
         };
-        if record.is_some_and(is_gone) {
+        if record.is_some_and(is_dangling) {
             fs::remove_file(&path)?;
             freed += bytes;
         }
@@ -455,7 +465,7 @@ mod tests {
         let mut known = KnownSizes::read(cache.path());
         known.remember(&lane, used, 5);
         known.remember(&other, used, 6);
-        known.keep([lane.as_path()].into_iter());
+        known.write([lane.as_path()].into_iter());
         let known = KnownSizes::read(cache.path());
         assert_eq!(known.size(&lane, used), Some(5));
         assert_eq!(known.size(&lane, used + Duration::from_nanos(1)), None);
@@ -465,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_take_nothing_and_links_are_not_followed() {
+    fn holes_count_nothing_and_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (inside, outside) = (dir.path().join("inside"), dir.path().join("outside"));
         fs::create_dir(&inside).unwrap();
@@ -482,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_beside_any_entry_goes() {
+    fn temporary_directories_of_killed_processes_are_removed() {
         let cache = tempfile::tempdir().unwrap();
         let left: Vec<PathBuf> = PLACES
             .iter()
@@ -490,10 +500,10 @@ mod tests {
             .collect();
         for scratch in &left {
             fs::create_dir_all(scratch).unwrap();
-            // The lock of a process that is gone is nobody's.
+            // A lock file that no process has locked.
             fs::write(scratch.join("lock"), "").unwrap();
         }
-        assert!(remove_left(cache.path()).is_empty());
+        assert!(remove_leftovers(cache.path()).is_empty());
         for scratch in left {
             assert!(!scratch.exists(), "{}", scratch.display());
         }

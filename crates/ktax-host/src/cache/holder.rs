@@ -1,5 +1,5 @@
-//! Use of the cache: locks on entries, and private directories for files that must not outlive a
-//! VM. Removes those that a killed ktax left.
+//! Use of the cache: locks on entries, and private directories for the files of a VM, also those
+//! that a killed ktax left behind.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,15 +17,15 @@ use tempfile::TempDir;
 
 use crate::disk::{Lock, lock_file};
 
-/// Use of an entry: the cleaner leaves it until this is dropped.
+/// Use of an entry: the cleaner does not remove the entry until this value is dropped.
 #[derive(Debug)]
 pub struct Holder {
-    /// `None` on a filesystem without locks, on which the cleaner can remove nothing either.
+    /// A shared lock. `None` on a filesystem without locks, where the cleaner removes nothing.
     _lock: Option<Lock>,
 }
 
 impl Holder {
-    /// Uses the entry at this path from now on; `None` if there is none.
+    /// Marks the entry at this path as used; `None` if there is no entry.
     pub fn hold(path: &Path) -> io::Result<Option<Holder>> {
         loop {
             let file = match open_entry(path) {
@@ -37,7 +37,7 @@ impl Holder {
                 touch(path);
                 return Ok(Some(Holder { _lock: None }));
             };
-            // A cleaner may have moved it away before it was locked.
+            // A cleaner may have moved the entry away before it was locked.
             if lock.is_file_at(path)? {
                 touch(path);
                 return Ok(Some(Holder { _lock: Some(lock) }));
@@ -45,7 +45,7 @@ impl Holder {
         }
     }
 
-    /// Uses the directory at this path from now on, and makes it if there is none.
+    /// Marks the directory at this path as used, and creates it if it does not exist.
     pub fn hold_directory(path: &Path) -> io::Result<Holder> {
         loop {
             fs::create_dir_all(path)?;
@@ -56,12 +56,12 @@ impl Holder {
     }
 }
 
-/// The entries that a command uses until its end, each once.
+/// The entries that a command uses until it ends.
 #[derive(Debug, Default)]
 pub struct Holders(Mutex<BTreeMap<PathBuf, Holder>>);
 
 impl Holders {
-    /// Uses the entry at this path from now on. Returns whether there is one.
+    /// Marks the entry at this path as used. Returns whether the entry exists.
     pub fn hold(&self, path: &Path) -> io::Result<bool> {
         let Some(holder) = Holder::hold(path)? else { return Ok(false) };
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,28 +69,30 @@ impl Holders {
         Ok(true)
     }
 
+    /// Releases all entries.
     pub fn release(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Opens an entry to lock it: a link is not followed, and a pipe does not block.
+/// Opens an entry to lock it. Does not follow a symbolic link, and does not block on a FIFO.
 pub(super) fn open_entry(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Records that an entry is used now. If that fails, because it is of another user, it only goes
-/// earlier than it need.
+/// Sets the time of an entry's last use to now. Ignores errors, such as for an entry of another
+/// user: such an entry is only removed earlier.
 pub fn touch(path: &Path) {
     drop(open_entry(path).and_then(|file| file.set_modified(SystemTime::now())));
 }
 
+/// The first characters in the name of a private directory.
 const SCRATCH_PREFIX: &str = ".vm-";
 const LOCK_NAME: &str = "lock";
 
-/// A private directory in the cache, removed when dropped. Its lock shows whether the owner still
-/// runs.
+/// A private directory in the cache, which is removed when this value is dropped. Its lock shows
+/// whether the process that made it still runs.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -98,19 +100,19 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a directory in `parent`. Its files can be renamed only within the filesystem of
-    /// `parent`.
+    /// Creates a directory in `parent`, which must be on the filesystem that its files are to be
+    /// renamed to.
     pub fn create(parent: &Path) -> io::Result<Scratch> {
         fs::create_dir_all(parent)?;
         loop {
             let mut builder = tempfile::Builder::new();
-            // The directory may be kept: the user's umask takes some of these away.
+            // A directory that is kept has the permissions that the user's umask leaves.
             let usual = Permissions::from_mode(0o777);
             let dir = builder.prefix(SCRATCH_PREFIX).permissions(usual).tempdir_in(parent)?;
             let lock_path = dir.path().join(LOCK_NAME);
             match lock_file(&lock_path).and_then(Lock::take) {
                 Ok(lock) if lock_path.exists() => return Ok(Scratch { dir, _lock: lock }),
-                // Another ktax removed it before it was locked.
+                // Another ktax has removed the directory before it was locked.
                 Ok(_) => {}
                 Err(error) if [WouldBlock, NotFound].contains(&error.kind()) => {}
                 Err(error) => return Err(error),
@@ -138,11 +140,11 @@ pub fn remove_stale(parent: &Path) {
     for dir in
         entries.flatten().filter(|entry| is_scratch(&entry.file_name())).map(|entry| entry.path())
     {
-        // Another ktax may be removing it at the same time.
+        // Ignore errors: another ktax may remove the directory at the same time.
         let remove = || drop(fs::remove_dir_all(&dir));
         match File::open(dir.join(LOCK_NAME)).map(Lock::take) {
-            // The lock is held during removal: a process that just made the directory cannot take
-            // it.
+            // Hold the lock during the removal, so that a process that has just created the
+            // directory cannot lock it.
             Ok(Ok(_held)) => remove(),
             Ok(Err(_)) => {}
             Err(_) if is_young(&dir) => {}
@@ -155,8 +157,8 @@ pub(super) fn is_scratch(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(SCRATCH_PREFIX.as_bytes())
 }
 
-/// A directory without its lock file is just being made, or was never finished: it is younger than
-/// a minute, or not.
+/// Returns whether a directory is younger than a minute. A young directory without a lock file is
+/// being created; the creation of an older one was interrupted.
 fn is_young(dir: &Path) -> bool {
     let modified = dir.metadata().and_then(|dir| dir.modified());
     let age = modified.ok().and_then(|time| time.elapsed().ok());
@@ -168,12 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_is_used_cannot_be_locked_and_its_time_is_now() {
+    fn an_entry_in_use_cannot_be_locked_and_gets_a_new_time() {
         let dir = tempfile::tempdir().unwrap();
         let (entry, file) = (dir.path().join("entry"), dir.path().join("file"));
         assert!(Holder::hold(&entry).unwrap().is_none());
         fs::write(&file, "").unwrap();
-        let made = Holder::hold_directory(&entry).unwrap();
+        let holder = Holder::hold_directory(&entry).unwrap();
         for path in [&entry, &file] {
             open_entry(path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
             let holders = Holders::default();
@@ -184,12 +186,12 @@ mod tests {
         }
         Lock::take(open_entry(&file).unwrap()).unwrap();
         Lock::take(open_entry(&entry).unwrap()).unwrap_err();
-        drop(made);
+        drop(holder);
         Lock::take(open_entry(&entry).unwrap()).unwrap();
     }
 
     #[test]
-    fn what_is_just_being_made_is_not_taken_for_stale() {
+    fn a_directory_that_is_being_created_is_not_stale() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -206,9 +208,8 @@ mod tests {
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
-    /// Others may read what the user's umask lets them read: as in a directory that `mkdir` makes.
     #[test]
-    fn a_kept_directory_is_made_with_the_users_umask() {
+    fn a_kept_directory_has_the_permissions_of_the_umask() {
         let parent = tempfile::tempdir().unwrap();
         let usual = parent.path().join("usual");
         fs::create_dir(&usual).unwrap();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_ktax_left_is_removed() {
+    fn stale_directories_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let [left, making] = [".vm-left", ".vm-making"].map(|name| parent.path().join(name));
         for dir in [&left, &making] {

@@ -1,4 +1,4 @@
-//! Reads files up to a limit, and hashes them. Pipes and devices do not block.
+//! Reads files up to a limit, and hashes them. Does not block on a FIFO or a device.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 /// The filesystem type of pipes without a name, such as those of a shell's `<(…)`.
 const PIPEFS: i64 = 0x5049_5045;
 
-/// Error for something else in the place of a regular file.
+/// Returns the error for a file that is not regular.
 fn not_regular(kind: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file"))
 }
@@ -23,26 +23,26 @@ fn not_regular(kind: &str) -> io::Error {
 /// Returns whether a file was refused because it is a directory, a link, a pipe, a socket or a
 /// device.
 pub fn is_not_regular(error: &io::Error) -> bool {
-    // An error of the system has the same kind, and nothing in it.
+    // EINVAL has the same kind, but no inner error.
     error.kind() == io::ErrorKind::InvalidInput && error.get_ref().is_some()
 }
 
-/// Reads a file that ktax itself wrote, of at most `limit` bytes. Anything but a regular file is
-/// refused ([`is_not_regular`]): a link is not followed, and nobody waits for the writer of a FIFO.
-/// A larger file is the error `FileTooLarge`.
+/// Reads a file that ktax itself wrote. Refuses all but regular files ([`is_not_regular`]): does
+/// not follow a symbolic link, and does not wait for the writer of a FIFO. The error is
+/// `FileTooLarge` for a file of more than `limit` bytes.
 pub fn read_own(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open_without_waiting(path, OFlags::NOFOLLOW).map_err(no_link)?;
+    let file = open_without_waiting(path, OFlags::NOFOLLOW).map_err(name_link)?;
     read_file(if_regular(file)?, limit)
 }
 
-/// Reads a file that ktax itself wrote as text; `InvalidData` where it is no UTF-8.
+/// Reads a text file that ktax itself wrote. The error is `InvalidData` if it is not UTF-8.
 pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_own(path, limit)?)
 }
 
-/// Reads a file that a user named, of at most `limit` bytes. Some files have no end, such as
-/// `/dev/zero`. A FIFO is refused ([`is_not_regular`]), because its writer may never come; a pipe
-/// of the shell is read. A larger file is the error `FileTooLarge`.
+/// Reads a file that a user named. Refuses a FIFO ([`is_not_regular`]), because there may never be
+/// a writer, but reads a pipe of the shell. The error is `FileTooLarge` for a file of more than
+/// `limit` bytes, or without an end, such as `/dev/zero`.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_without_waiting(path, OFlags::empty())?;
     let found = file.metadata()?.file_type();
@@ -56,11 +56,12 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_file(file, limit)
 }
 
-/// Opens a regular file, or the one that a link leads to.
+/// Opens a regular file. Follows symbolic links.
 fn open_regular(path: &Path) -> io::Result<File> {
     if_regular(open_without_waiting(path, OFlags::empty())?)
 }
 
+/// Returns the file if it is regular.
 fn if_regular(file: File) -> io::Result<File> {
     match irregular_kind(&file.metadata()?.file_type()) {
         None => Ok(file),
@@ -68,12 +69,12 @@ fn if_regular(file: File) -> io::Result<File> {
     }
 }
 
-/// Opens a file without waiting for anybody.
+/// Opens a file without waiting for the writer of a FIFO.
 fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(file.into()),
-        // The message of the system does not name a socket: "No such device or address".
+        // The error of a socket is ENXIO, "No such device or address", which does not name it.
         Err(error) => {
             match fs::metadata(path).ok().and_then(|found| irregular_kind(&found.file_type())) {
                 Some(socket @ "a socket") => Err(not_regular(socket)),
@@ -83,25 +84,26 @@ fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
     }
 }
 
-/// Makes a file for a lock, or opens the one that is there. Nothing in it is changed, and a link
-/// is not followed.
+/// Opens a file for a lock, and creates it if it does not exist. Does not change its content, and
+/// does not follow a symbolic link.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     // Open for reading as well: opening a FIFO for writing alone fails without a clear message.
     options.read(true).write(true).create(true).truncate(false);
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
-    if_regular(options.custom_flags(flags as i32).open(path).map_err(no_link)?)
+    if_regular(options.custom_flags(flags as i32).open(path).map_err(name_link)?)
 }
 
-/// Names the link that was not followed.
-fn no_link(error: io::Error) -> io::Error {
+/// Converts the error of a symbolic link that was not followed into one that names the kind of
+/// file.
+fn name_link(error: io::Error) -> io::Error {
     match error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
         true => not_regular("a symbolic link"),
         false => error,
     }
 }
 
-/// Kind of a file that is not regular; `None` for a regular one.
+/// Returns the kind of a file that is not regular; `None` for a regular file.
 fn irregular_kind(found: &fs::FileType) -> Option<&'static str> {
     match found {
         found if found.is_file() => None,
@@ -113,7 +115,7 @@ fn irregular_kind(found: &fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// Reads an open file. A regular one that is too large is refused before anything is read.
+/// Reads an open file. Refuses a regular file that is too large before reading it.
 fn read_file(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
     match found.is_file() && found.len() > limit {
@@ -122,7 +124,8 @@ fn read_file(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads the rest of `from`; `FileTooLarge` where that is more than `limit` bytes.
+/// Reads all that is left in `from`. The error is `FileTooLarge` if that is more than `limit`
+/// bytes.
 pub fn read_up_to(from: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -136,8 +139,7 @@ fn too_large(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes"))
 }
 
-/// Reads a text file that a user named, of at most `limit` bytes; `InvalidData` where it is no
-/// UTF-8.
+/// Reads a text file as [`read_limited`] does. The error is `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_limited(path, limit)?)
 }
@@ -147,22 +149,23 @@ fn as_text(bytes: Vec<u8>) -> io::Result<String> {
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// SHA-256, as 64 hexadecimal digits.
+/// Returns the SHA-256 as 64 hexadecimal digits.
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// Returns whether a text has the form of a result of [`sha256`], and so is safe in a path.
+/// Returns whether a text has the form of a result of [`sha256`]. Such a text is safe in a path.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// SHA-256 in base64, as a Content-Security-Policy has it.
+/// Returns the SHA-256 in base64, for a Content-Security-Policy.
 pub fn sha256_base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(Sha256::digest(bytes))
 }
 
-/// SHA-256 over several parts and where each ends, so that no two lists of parts have the same.
+/// Returns the SHA-256 over several parts and their lengths, so that different lists of parts have
+/// different hashes.
 pub fn sha256_of_parts<P: AsRef<[u8]>>(parts: &[P]) -> String {
     let mut hash = Sha256::new();
     for part in parts.iter().map(AsRef::as_ref) {
@@ -178,11 +181,11 @@ pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Bytes of a sparse file that are hashed at once.
+/// Number of bytes of a sparse file that are hashed at once.
 const HASHED_PAGE: usize = 4096;
 
-/// SHA-256 of a sparse file: of its length and of each page that is not all zeros. It is the same
-/// wherever the file's holes are.
+/// Returns the SHA-256 over the length of a file and over each page that is not all zeros. It does
+/// not depend on which of the zeros are holes.
 pub fn sha256_of_sparse_file(path: &Path) -> io::Result<String> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_is_read_where_ktax_wrote_one() {
+    fn own_files_must_be_regular() {
         let dir = tempfile::tempdir().unwrap();
         let path_of = |name: &str| dir.path().join(name);
         fs::write(path_of("file"), "abc").unwrap();
@@ -270,7 +273,7 @@ mod tests {
             );
         }
         assert!(is_not_regular(&read_own(Path::new("/dev/zero"), 9).unwrap_err()));
-        // A user may name a link or a device, but no FIFO.
+        // A user may name a symbolic link or a device, but not a FIFO.
         assert_eq!(read_limited(&path_of("link"), 9).unwrap(), b"abc");
         assert_eq!(read_limited(Path::new("/dev/null"), 9).unwrap(), b"");
         assert!(is_not_regular(&read_limited(&path_of("fifo"), 9).unwrap_err()));
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_file_is_its_content_wherever_its_holes_are() {
+    fn the_hash_of_a_sparse_file_ignores_its_holes() {
         let hash = |write: &dyn Fn(&File)| {
             let file = tempfile::NamedTempFile::new().unwrap();
             write(file.as_file());
@@ -314,7 +317,7 @@ mod tests {
         let mut content = vec![0; 8 << 20];
         content[offset as usize] = b'x';
         assert_eq!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
-        // Another byte, another place of the same byte, and another length.
+        // Another byte, the same byte at another offset, and another length.
         content[offset as usize] = b'y';
         assert_ne!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
         for (length, offset) in [(8 << 20, offset + HASHED_PAGE as u64), ((8 << 20) + 1, offset)] {
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_kept_apart() {
+    fn different_parts_have_different_hashes() {
         assert_ne!(sha256_of_parts(&["ab", "c"]), sha256_of_parts(&["a", "bc"]));
     }
 }

@@ -1,9 +1,9 @@
-//! Asks apt and dpkg, as child processes without a shell: `apt-cache` reads the local lists,
-//! `apt-get download` downloads a package and checks its signature, `dpkg-deb` opens it. They
-//! install nothing and need no root.
+//! Runs apt and dpkg as child processes without a shell: `apt-cache` reads the local package lists,
+//! `apt-get download` downloads a package and checks its signature, and `dpkg-deb` reads the
+//! package. None of them installs anything or needs root.
 //!
-//! This machine's apt has no lists of another architecture, so ktax keeps its own in the cache:
-//! dpkg's architectures stay as they are.
+//! For other architectures than this machine's, ktax keeps package lists of its own in the cache,
+//! so that the user need not add an architecture to dpkg.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -26,11 +26,11 @@ use ktax_model::{Arch, Error, ErrorKind, Result};
 pub(crate) struct Apt<'a> {
     cache: &'a Cache<'a>,
     index: PathBuf,
-    /// Debian's name of the architecture: `amd64`.
+    /// Debian's name of the architecture, such as `amd64`.
     arch: &'static str,
     /// Package lists of another architecture; `None` for this machine's own.
     foreign: Option<ForeignLists>,
-    /// Shows how far a download is.
+    /// Shows the progress of a download; `None` for a silent one.
     talk: Option<&'a Talk<'a>>,
 }
 
@@ -42,7 +42,7 @@ impl Archive for Apt<'_> {
         let mut index = OsString::from("Dir::Cache::pkgcache=");
         index.push(&self.index);
         let with_index = ["-o".into(), index, "-o".into(), "Dir::Cache::srcpkgcache=".into()];
-        let ask = |options: &[OsString]| {
+        let show = |options: &[OsString]| {
             let mut command = tool("apt-cache");
             command.args(self.options()).args(options).args([
                 "-q",
@@ -53,10 +53,10 @@ impl Archive for Apt<'_> {
             command.arg(self.argument(name, version));
             run(command, "apt-cache", "apt")
         };
-        let mut output = ask(&with_index)?;
-        // apt fails if the disk is too full for its index, so ask again without one.
+        let mut output = show(&with_index)?;
+        // apt fails if the disk is too full for its index, so run it again without an index.
         if !output.status.success() {
-            output = ask(&[])?;
+            output = show(&[])?;
         }
         parse_listing(&String::from_utf8_lossy(&output.stdout), name, version, self.arch)
     }
@@ -68,30 +68,30 @@ impl Archive for Apt<'_> {
 }
 
 impl<'a> Apt<'a> {
-    /// This machine's own package lists, with an index of them in the cache. A container's apt
-    /// keeps none, so it would parse all lists for each question. apt replaces the index if it is
-    /// damaged or the lists have changed.
+    /// Returns the apt with this machine's own package lists, and an index of the lists in the
+    /// cache. In a container apt keeps no index, and would parse all lists each time. apt replaces
+    /// the index if the index is damaged or the lists have changed.
     pub(crate) fn local(cache: &'a Cache<'a>) -> Self {
         let index = cache.path("tmp/apt.bin");
         Apt { cache, index, arch: "amd64", foreign: None, talk: None }
     }
 
-    /// Shows how far downloads are, and stops them once the user has cancelled.
+    /// Shows the progress of downloads, and stops a download when the user cancels.
     pub(crate) fn with_talk(mut self, talk: &'a Talk<'a>) -> Self {
         self.talk = Some(talk);
         self
     }
 
-    /// The bytes of a package's file, from the local lists.
+    /// Returns the size of a package's file in bytes, from the local lists.
     pub(crate) fn size(&self, package: &Package) -> Option<u64> {
         let mut command = tool("apt-get");
         command.args(self.options()).args(["-q", "--print-uris", "download", "--"]);
         command.arg(self.argument(&package.name, Some(&package.version)));
         let output = run(command, "apt-get", "apt").ok()?;
-        printed_size(&String::from_utf8_lossy(&output.stdout))
+        parse_size(&String::from_utf8_lossy(&output.stdout))
     }
 
-    /// The package lists of the architecture of the cache's images.
+    /// Returns the apt with package lists of the architecture of the cache's images.
     pub(crate) fn for_images(cache: &'a Cache<'a>) -> Self {
         let arch = match cache.arch {
             Arch::X86_64 => return Apt::local(cache),
@@ -105,12 +105,12 @@ impl<'a> Apt<'a> {
         Apt { cache, index, arch, foreign, talk: None }
     }
 
-    /// The newest version of a package in the local lists.
+    /// Finds the newest version of a package in the local lists.
     pub(crate) fn newest(&self, name: &str) -> Result<Package> {
         self.look_up(name, None).map(|listed| listed.package)
     }
 
-    /// Downloads a source package into `scratch`, and returns the path of the archive in it.
+    /// Downloads a source package into `scratch`, and returns the path of the source archive.
     pub(crate) fn fetch_source(&self, package: &Package, scratch: &Path) -> Result<PathBuf> {
         let file = self.download(package, scratch)?;
         let archive = scratch.join("source.tar.xz");
@@ -151,7 +151,7 @@ impl<'a> Apt<'a> {
         Ok(file)
     }
 
-    /// Runs `apt-get download`, and shows how much of the file is there.
+    /// Runs `apt-get download`, and shows how many bytes of the file are downloaded.
     fn watch(
         &self,
         mut command: Command,
@@ -167,8 +167,8 @@ impl<'a> Apt<'a> {
             let (kind, what) = (TaskKind::Download, package.name.clone());
             (talk.task)(&KernelTask { kind, what, done, total, is_over });
         };
-        let mut complaints = talk::stderr_file().map_err(failed)?;
-        command.stdout(Stdio::null()).stderr(complaints.try_clone().map_err(failed)?);
+        let mut stderr_file = talk::stderr_file().map_err(failed)?;
+        command.stdout(Stdio::null()).stderr(stderr_file.try_clone().map_err(failed)?);
         let mut child = talk::start_in_group(&mut command)
             .map_err(|error| not_started("apt-get", "apt", error))?;
         show(false);
@@ -177,11 +177,12 @@ impl<'a> Apt<'a> {
         if status.success() {
             show(true);
         }
-        let stderr = talk::read_stderr(&mut complaints).map_err(failed)?;
+        let stderr = talk::read_stderr(&mut stderr_file).map_err(failed)?;
         Ok(Output { status, stdout: Vec::new(), stderr })
     }
 
-    /// `NAME:amd64`, so that apt never takes a package of another architecture.
+    /// Returns the argument for a package, with the architecture so that apt takes no package of
+    /// another one: `NAME:amd64`.
     fn argument(&self, name: &str, version: Option<&str>) -> String {
         let arch = self.arch;
         match version {
@@ -195,13 +196,14 @@ impl<'a> Apt<'a> {
     }
 }
 
-/// The size in what `apt-get --print-uris` prints: `'URI' FILE SIZE HASH`.
-fn printed_size(text: &str) -> Option<u64> {
+/// Parses the size in the output of `apt-get --print-uris`, whose lines are `'URI' FILE SIZE HASH`.
+fn parse_size(text: &str) -> Option<u64> {
     let line = text.lines().rfind(|line| line.starts_with('\''))?;
     line.split(' ').nth_back(1)?.parse().ok()
 }
 
-/// The bytes of the files in a directory and one below it, where apt keeps what is not complete.
+/// Returns the bytes of the files in a directory, and of the incomplete files that apt has below
+/// it.
 fn bytes_below(directory: &Path) -> u64 {
     let entries = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
     let below = entries(directory).chain(entries(&directory.join("partial")));
@@ -212,7 +214,7 @@ fn bytes_below(directory: &Path) -> u64 {
         .sum()
 }
 
-/// The path of the only .deb file in `scratch`.
+/// Returns the path of the only .deb file in `scratch`.
 fn only_deb(scratch: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(scratch).map_err(|error| error.to_string())?;
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
@@ -243,15 +245,16 @@ fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<
     }
 }
 
-/// The package is for another architecture.
+/// Returns the error for a package of another architecture.
 fn foreign_package(package: &str, arch: &str, wanted: &str) -> Error {
     let arch = escape(arch);
     Error::user(format!("package {package} is for {arch}, but one for {wanted} is needed"))
         .next(format!("give a package such as `debian:cloud-{wanted}`"))
 }
 
-/// Options of `apt-get download` and `apt-get update`: keep root, because apt would change to a
-/// user who cannot write to the directory; refuse unsigned packages; give up on a dead network.
+/// Options of `apt-get download` and `apt-get update`. They keep root, because apt would change to
+/// a user who cannot write to the directory; refuse unsigned packages; and limit the wait for a
+/// dead network.
 const DOWNLOAD_OPTIONS: [&str; 10] = [
     "-o",
     "APT::Sandbox::User=root",
@@ -265,7 +268,7 @@ const DOWNLOAD_OPTIONS: [&str; 10] = [
     "Acquire::https::Timeout=30",
 ];
 
-/// A command with English messages and no stdin.
+/// Returns a command with English messages and without stdin.
 fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("LC_ALL", "C").stdin(Stdio::null());
@@ -303,7 +306,8 @@ fn read_tree<T>(
     let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
     let contents = match child.stdout.take() {
         Some(mut pipe) => read(&mut pipe).inspect(|_| {
-            // A closed pipe would kill dpkg-deb before its padding; its exit status tells.
+            // Read the padding at the end, too: a closed pipe would kill dpkg-deb, and its exit
+            // status would not tell whether the package is intact.
             let _ = io::copy(&mut pipe, &mut io::sink());
         }),
         None => Err(bad_package(package, "dpkg-deb gave no output")),
@@ -316,8 +320,8 @@ fn read_tree<T>(
     contents
 }
 
-/// Parses the answer of `apt-cache show`. apt treats an unknown name as a pattern, so this looks
-/// for the stanza of exactly this package.
+/// Parses the output of `apt-cache show`. apt treats an unknown name as a pattern, so this takes
+/// only the stanza of exactly this package.
 fn parse_listing(
     answer: &str,
     name: &str,
@@ -343,13 +347,13 @@ fn parse_listing(
     Ok(Listed { package, leads_to })
 }
 
-/// The value of one field of a stanza, without its continuation lines.
+/// Returns the value of a field in a stanza, without continuation lines.
 fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     stanza.lines().find_map(value)
 }
 
-/// The first `linux-image-…` in a `Depends` field, with its version if the field names one exactly.
+/// Finds the first `linux-image-…` in a `Depends` field, with its version if that is exact.
 fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
     let alternatives = depends.split([',', '|']).map(str::trim);
     let found = alternatives
@@ -363,12 +367,14 @@ fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
     found.map(|(name, version)| (name.to_owned(), version.map(str::to_owned)))
 }
 
-/// The release of Debian that has kernels of each of these architectures.
+/// The Debian release of the package lists for other architectures. It has a kernel for each of
+/// them.
 const SUITE: &str = "trixie";
-const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Age at which lists are read again. A day is what apt's own timer takes.
-const LISTS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Age at which package lists are downloaded again: a day, as apt's own timer does.
+const MAX_LIST_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Package lists of another architecture, in a directory of the cache.
 struct ForeignLists {
     dir: PathBuf,
     arch: &'static str,
@@ -380,7 +386,7 @@ impl ForeignLists {
         ForeignLists { dir, arch, holder: OnceCell::new() }
     }
 
-    /// The options that make apt's tools use these lists, and nothing of this machine's.
+    /// Returns the options by which apt uses these lists, and no configuration of this machine.
     pub fn options(&self) -> Vec<OsString> {
         let arch = self.arch;
         let mut options = vec![
@@ -401,20 +407,20 @@ impl ForeignLists {
         options.into_iter().flat_map(|option| ["-o".into(), option]).collect()
     }
 
-    /// Reads the lists from the archive, unless they are new. Old ones are better than none.
+    /// Downloads the lists, unless they are newer than a day. If that fails, old lists are used.
     pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<()> {
-        let unwritten = |error| cache_error("write", &self.dir, error);
+        let write_failed = |error| cache_error("write", &self.dir, error);
         if self.holder.get().is_none() {
-            drop(self.holder.set(Holder::hold_directory(&self.dir).map_err(unwritten)?));
+            drop(self.holder.set(Holder::hold_directory(&self.dir).map_err(write_failed)?));
         }
         let stamp = self.dir.join("updated");
         let age = fs::metadata(&stamp).and_then(|file| file.modified());
         let age = age.ok().map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
-        if age.is_some_and(|age| age < LISTS_KEPT) {
+        if age.is_some_and(|age| age < MAX_LIST_AGE) {
             return Ok(());
         }
         note(&format!("reading Debian's package lists for {}", self.arch));
-        self.prepare(&archive_address()?).map_err(unwritten)?;
+        self.prepare(&archive_address()?).map_err(write_failed)?;
         let mut command = tool("apt-get");
         command.args(self.options()).args(DOWNLOAD_OPTIONS).args(["-q", "update"]);
         command.args(["--error-on=any"]);
@@ -425,7 +431,7 @@ impl ForeignLists {
                 .next("check the network, or give the path of a kernel")
                 .kind(ErrorKind::NoPackageList);
         match (output.status.success(), age) {
-            (true, _) => File::create(stamp).map(drop).map_err(unwritten),
+            (true, _) => File::create(stamp).map(drop).map_err(write_failed),
             (false, Some(_)) => {
                 note(&format!("{failed}; ktax uses the lists that it has"));
                 Ok(())
@@ -434,22 +440,23 @@ impl ForeignLists {
         }
     }
 
+    /// Writes the directories and files that apt needs.
     fn prepare(&self, repository: &str) -> io::Result<()> {
         for name in ["parts", "lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(self.dir.join(name))?;
         }
-        let keys = match Path::new(KEYS).exists() {
-            true => format!("Signed-By: {KEYS}\n"),
+        let signed_by = match Path::new(KEYRING).exists() {
+            true => format!("Signed-By: {KEYRING}\n"),
             false => String::new(),
         };
         let source = format!("Types: deb\nURIs: {repository}\nSuites: {SUITE}\n");
-        let source = format!("{source}Components: main\n{keys}");
+        let source = format!("{source}Components: main\n{signed_by}");
         fs::write(self.dir.join("parts/own.sources"), source)?;
         fs::write(self.dir.join("status"), "")
     }
 }
 
-/// The address of the archive that this machine uses.
+/// Returns the address of the Debian archive that this machine uses.
 fn archive_address() -> Result<String> {
     let mut command = tool("apt-get");
     command.args(["indextargets", "--format", "$(REPO_URI)"]);
@@ -465,11 +472,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_a_download_is_read_from_the_lists() {
+    fn sizes_of_downloads_are_read() {
         let text = "Get more\n'http://deb.debian.org/l_6.1_all.deb' l_6.1_all.deb 139330232 \
             SHA256:ab\n";
-        assert_eq!(printed_size(text), Some(139_330_232));
-        assert_eq!(printed_size("E: no\n"), None);
+        assert_eq!(parse_size(text), Some(139_330_232));
+        assert_eq!(parse_size("E: no\n"), None);
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("partial")).unwrap();
         fs::write(dir.path().join("partial/a.deb"), [0; 7]).unwrap();
@@ -509,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_exact_name_counts() {
+    fn only_the_stanza_of_the_exact_name_is_taken() {
         for answer in ["", META, "N: No packages found"] {
             let Err(error) = parse_listing(answer, "linux-image-6.1", None, "amd64") else {
                 panic!("{answer}")
@@ -530,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_sees_nothing_of_this_machine() {
+    fn foreign_lists_ignore_the_configuration_of_this_machine() {
         let foreign = ForeignLists::new("/c/apt-arm64".into(), "arm64");
         let options: Vec<String> =
             foreign.options().into_iter().map(|word| word.into_string().unwrap()).collect();
@@ -546,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn new_lists_are_not_read_again() {
+    fn new_lists_are_not_downloaded_again() {
         let dir = tempfile::tempdir().unwrap();
         File::create(dir.path().join("updated")).unwrap();
         let foreign = ForeignLists::new(dir.path().into(), "arm64");

@@ -1,6 +1,6 @@
-//! Reads files out of the tar archive of a package. The path of an entry selects it, and is never
-//! used as a path on disk. [`Archive`] is the distribution's archive, which tests replace by a
-//! fake.
+//! Reads files from the tar archive of a package. Entries are selected by their paths, which are
+//! never used as paths on the disk. [`Archive`] is the distribution's archive, which tests replace
+//! by a fake.
 
 use std::fs::File;
 use std::io;
@@ -18,17 +18,17 @@ use ktax_model::{Error, Result};
 
 /// The largest image in a package, in bytes.
 const VMLINUZ_MAX: u64 = 256 << 20;
-/// ktax reads at most this many bytes of a package. No kernel package is larger.
+/// The largest number of bytes that is read of a package. No kernel package is larger.
 const TREE_MAX: u64 = 8 << 30;
-/// The list of modules that are built in, which is taken by this name.
+/// File name of the list of built-in modules; also the name under which it is taken like a module.
 pub(super) const BUILT_IN: &str = "modules.builtin";
-/// The list of modules that can be loaded, which is taken by this name.
+/// File name of the list of loadable modules; also the name under which it is taken like a module.
 pub(super) const LOADABLE: &str = "modules.order";
-/// ktax keeps at most this many kernels and this many configs in memory.
+/// The largest number of kernels, and of configs, in a package.
 const FILES_MAX: usize = 8;
 
-/// Returns `./boot/vmlinuz-X`, or `./boot/vmlinux-X` of some architectures, and `./boot/config-X`
-/// of the tar stream `tree` of `package`.
+/// Reads the kernel from the tar stream `tree` of `package`: `./boot/vmlinuz-X`, which is
+/// `./boot/vmlinux-X` on some architectures, and `./boot/config-X`.
 pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut archive = tar::Archive::new(tree.take(TREE_MAX));
@@ -53,7 +53,7 @@ pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents
     only_kernel(kernels, configs, package)
 }
 
-/// Writes the one `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
+/// Writes the file `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
 pub(super) fn take_source(tree: impl Read, package: &Package, archive: &Path) -> Result<()> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut tar = tar::Archive::new(tree.take(TREE_MAX));
@@ -73,7 +73,8 @@ pub(super) fn take_source(tree: impl Read, package: &Package, archive: &Path) ->
     Err(bad(io::Error::other("it contains no /usr/src/linux-source-*.tar.xz")))
 }
 
-/// The names and contents of the modules `names` in any directory below `./lib/modules/`.
+/// Returns the names and contents of the modules `names`, from any directory below
+/// `./lib/modules/`.
 pub(super) fn take_modules(
     tree: impl Read,
     package: &Package,
@@ -93,7 +94,8 @@ pub(super) fn take_modules(
     Ok(found)
 }
 
-/// The name of a module, compressed or not: the kernel itself unpacks it.
+/// Returns the name of the module at a path; `None` for other files. The module may be compressed,
+/// because the kernel can unpack it.
 fn module_name(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
@@ -132,7 +134,7 @@ enum BootFile<'a> {
     Config(&'a [u8]),
 }
 
-/// The kind of a file in /boot, and the release in its name.
+/// Returns the kind of a file in /boot, with the release in its name; `None` for other files.
 fn boot_file(path: &[u8]) -> Option<BootFile<'_>> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
@@ -141,7 +143,7 @@ fn boot_file(path: &[u8]) -> Option<BootFile<'_>> {
     kernel.map(BootFile::Vmlinuz).or_else(|| release_after(b"config-").map(BootFile::Config))
 }
 
-/// The content of an entry. The error names the entry.
+/// Reads the content of an entry. The error names the entry.
 fn read_entry(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8>> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     read_up_to(entry, limit).map_err(|error| io::Error::other(format!("{path}: {error}")))
@@ -154,7 +156,7 @@ pub(crate) struct Listed {
     pub leads_to: Option<(String, Option<String>)>,
 }
 
-/// The files of a package that ktax keeps.
+/// The files of a kernel package that ktax keeps.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub image: Vec<u8>,
@@ -163,13 +165,13 @@ pub(crate) struct Contents {
 
 /// The distribution's archive of packages.
 pub(crate) trait Archive {
-    /// Looks a package up in the local lists: this version, or the newest. Uses no network.
+    /// Finds a package in the local lists, in this version or the newest. Uses no network.
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed>;
     /// Downloads a package into `scratch`, and returns the kernel in it.
     fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents>;
 }
 
-/// The error for a package that is not as expected.
+/// Returns the error for a downloaded package that cannot be used.
 pub(super) fn bad_package(package: &Package, problem: &str) -> Error {
     Error::host(format!("cannot use the downloaded {package}: {}", escape(problem)))
         .next("run `sudo apt-get update`")
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_does_not_fit_is_no_fault_of_the_package() {
+    fn a_full_disk_is_not_blamed_on_the_package() {
         let tree = tree(&[("./usr/src/linux-source-6.12.tar.xz", &[1; 9000])]);
         let error = take_source(tree.as_slice(), &package(), Path::new("/dev/full")).unwrap_err();
         let message = error.to_string();
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kernel_is_needed_and_few_files() {
+    fn a_package_must_have_one_kernel_and_few_files() {
         let none = unpacked(&[("./usr/x", b"")]).unwrap_err();
         assert!(none.to_string().contains("contains no /boot/vmlinuz-*"), "{none}");
         let two = unpacked(&[("./boot/vmlinuz-a\x1b", b"1"), ("./boot/vmlinuz-b", b"2")]);

@@ -1,21 +1,22 @@
-//! Finds the functions that a patch changes, or that a C file defines, by how kernel code is
-//! written: a definition begins at the left edge.
+//! Finds the functions that a patch changes, or that a C file defines. This relies on the style of
+//! kernel code, in which a definition begins in the first column.
 
 use std::collections::BTreeSet;
 
 use super::{Diff, Hunk};
 
-/// A function by its name in the source, and the symbols that the compiler may give it.
+/// A function with its name in the source, and its possible symbols in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceFunction {
-    /// For messages: `do_wp_page`, `sys_getppid`.
+    /// The name for messages: `do_wp_page`, `sys_getppid`.
     pub name: String,
     /// Names in kallsyms, without suffixes such as `.isra.0`.
     pub symbols: Vec<String>,
 }
 
 impl SourceFunction {
-    /// A function of this name. `getppid` and `sys_getppid` also stand for the system call.
+    /// Returns the function of this name. `getppid` and `sys_getppid` also stand for the system
+    /// call.
     pub fn named(name: &str) -> SourceFunction {
         let call = name.strip_prefix("sys_").unwrap_or(name);
         let symbols = std::iter::once(name.to_owned()).chain(call_symbols(call));
@@ -31,16 +32,16 @@ impl SourceFunction {
     }
 }
 
-/// The symbols that `SYSCALL_DEFINE` makes.
+/// Returns the symbols that `SYSCALL_DEFINE` creates for a system call.
 fn call_symbols(call: &str) -> impl Iterator<Item = String> {
     ["__x64_sys_", "__do_sys_", "__se_sys_", "ksys_"]
-        .map(|head| format!("{head}{call}"))
+        .map(|prefix| format!("{prefix}{call}"))
         .into_iter()
 }
 
 impl Diff {
-    /// The functions in which the diff changes lines of C or assembly: those that it defines, and
-    /// those that git names behind `@@`.
+    /// Returns the functions in which the diff changes lines of C or assembly: functions whose
+    /// definitions are in the hunks, and functions that git names after `@@`.
     pub fn functions(&self) -> BTreeSet<SourceFunction> {
         let is_code = |path: &str| [".c", ".h", ".S"].iter().any(|end| path.ends_with(end));
         let files = self.files.iter().filter(|file| is_code(&file.path));
@@ -66,13 +67,13 @@ fn functions_of_hunk(hunk: &Hunk) -> BTreeSet<SourceFunction> {
     found
 }
 
-/// The functions that a C or assembly file defines.
+/// Finds the functions that a C or assembly file defines.
 pub fn definitions_in(text: &str) -> BTreeSet<SourceFunction> {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len()).filter_map(|start| definition(&lines[start..])).collect()
 }
 
-/// Words with an argument that stand before the name of a function.
+/// Macros with arguments that may precede the name of a function.
 const ATTRIBUTES: [&str; 10] = [
     "__attribute__",
     "__printf",
@@ -86,23 +87,23 @@ const ATTRIBUTES: [&str; 10] = [
     "__cond_acquires",
 ];
 
-/// Words that begin a statement.
+/// Words that precede a parenthesis in a statement.
 const STATEMENTS: [&str; 9] =
     ["if", "for", "while", "switch", "return", "sizeof", "defined", "typeof", "else"];
 
-/// Most lines that a list of parameters takes.
-const PARAMETER_LINES: usize = 30;
+/// The largest number of lines of a list of parameters.
+const MAX_PARAMETER_LINES: usize = 30;
 
-/// The function whose definition begins on the first of these lines.
+/// Returns the function whose definition begins on the first of these lines; `None` if none does.
 fn definition(lines: &[&str]) -> Option<SourceFunction> {
     let first = lines.first()?;
     first.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_').then_some(())?;
     let head = first.split('=').next().unwrap_or_default();
     let text = std::iter::once(head).chain(lines.iter().skip(1).copied());
-    let text = text.take(PARAMETER_LINES).collect::<Vec<_>>().join("\n");
+    let text = text.take(MAX_PARAMETER_LINES).collect::<Vec<_>>().join("\n");
     let mut rest = text.as_str();
     loop {
-        // The name must stand on the first line.
+        // The name must be on the first line.
         let open = rest.find(['(', '\n']).filter(|position| rest[*position..].starts_with('('))?;
         let name = word_before(&rest[..open]);
         let (inside, after) = parenthesized(&rest[open..]);
@@ -117,7 +118,8 @@ fn definition(lines: &[&str]) -> Option<SourceFunction> {
     }
 }
 
-/// A function from the word before its parameters. Macros have the name as their first argument.
+/// Returns the function with this word before its parameters. The first argument of a macro is the
+/// name of the function.
 fn function_named(word: &str, inside: &str) -> SourceFunction {
     let is_macro = word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     let argument = inside.split([',', ')', ' ', '\n']).next().unwrap_or_default();
@@ -128,14 +130,15 @@ fn function_named(word: &str, inside: &str) -> SourceFunction {
     }
 }
 
+/// Returns the word at the end of a text.
 fn word_before(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let text = text.trim_end();
     &text[text.trim_end_matches(is_part).len()..]
 }
 
-/// Splits a text that begins with a parenthesis into the inside and the rest behind it. The rest is
-/// empty if the parenthesis is never closed.
+/// Splits a text that begins with a parenthesis into the text inside and the text after it. The
+/// text after it is empty if the parenthesis is never closed.
 fn parenthesized(text: &str) -> (&str, &str) {
     let mut depth = 0_u32;
     for (end, c) in text.char_indices() {

@@ -1,7 +1,7 @@
-//! Takes the diffs out of mails and mailboxes, and reads where a mail stands in its series.
+//! Extracts the diffs from mails and mailboxes, and the position of a mail in its series.
 //!
-//! Mailboxes are split at the same lines as `git mailsplit` splits them. `format=flowed` (RFC
-//! 3676), in which mail programs stuff and break lines, is undone.
+//! A mailbox is split at the same lines as `git mailsplit` does. The space-stuffing and line breaks
+//! of `format=flowed` (RFC 3676) are undone.
 
 use mailparse::{DispositionType, MailHeaderMap, ParsedMail, parse_mail};
 
@@ -9,16 +9,16 @@ use super::Diff;
 use ktax_host::text::escape;
 use ktax_model::{Error, Result};
 
-/// A mail may be attached to a mail, but not much deeper.
-const DEEPEST: usize = 3;
+/// Depth to which mails that are attached to mails are read.
+const MAX_DEPTH: usize = 3;
 
-/// One mail: its subject, and the texts in it that have a diff.
+/// A mail: its subject, and its texts that have a diff.
 pub(super) struct Mail {
     pub subject: MailSubject,
     pub diffs: Vec<Vec<u8>>,
 }
 
-/// Returns whether bytes begin with the head of a mail. A diff, or what `git show` prints, does
+/// Returns whether bytes begin with the header of a mail. A diff and the output of `git show` do
 /// not.
 pub(super) fn is_mail(bytes: &[u8]) -> bool {
     let mut has_field = false;
@@ -46,23 +46,23 @@ impl Mail {
         let mail = parse_mail(bytes).map_err(unreadable)?;
         let subject = mail.headers.get_first_value("Subject").unwrap_or_default();
         let mut diffs = Vec::new();
-        collect_diffs(&mail, DEEPEST, &mut diffs)?;
+        collect_diffs(&mail, MAX_DEPTH, &mut diffs)?;
         Ok(Mail { subject: MailSubject::parse(&subject), diffs })
     }
 }
 
-/// Adds the texts with a diff of a part and those below it, each once.
-fn collect_diffs(part: &ParsedMail<'_>, deepest: usize, diffs: &mut Vec<Vec<u8>>) -> Result<()> {
+/// Collects the distinct texts with a diff in a part and its subparts.
+fn collect_diffs(part: &ParsedMail<'_>, depth: usize, diffs: &mut Vec<Vec<u8>>) -> Result<()> {
     for below in &part.subparts {
-        collect_diffs(below, deepest, diffs)?;
+        collect_diffs(below, depth, diffs)?;
     }
     if !part.subparts.is_empty() || !may_have_diff(part) {
         return Ok(());
     }
     let mut text = part.get_body_raw().map_err(unreadable)?;
-    if is_mail(&text) && deepest > 0 && is_attached(part) {
+    if is_mail(&text) && depth > 0 && is_attached(part) {
         let inner = parse_mail(&text).map_err(unreadable)?;
-        return collect_diffs(&inner, deepest - 1, diffs);
+        return collect_diffs(&inner, depth - 1, diffs);
     }
     let params = &part.ctype.params;
     let is_set = |name: &str, value: &str| {
@@ -74,7 +74,7 @@ fn collect_diffs(part: &ParsedMail<'_>, deepest: usize, diffs: &mut Vec<Vec<u8>>
     }
     let has_diff = match Diff::read(&text) {
         Ok(diff) => !diff.files.is_empty(),
-        // Keep a damaged diff, so that the user hears of it.
+        // Keep a damaged diff, so that the user gets an error.
         Err(_) => true,
     };
     if has_diff && !diffs.contains(&text) {
@@ -91,7 +91,8 @@ fn is_attached(part: &ParsedMail<'_>) -> bool {
         || part.ctype.params.contains_key("name")
 }
 
-/// Returns whether a part is read: text, or a file that is called a patch. HTML repeats the text.
+/// Returns whether a part can have a diff: it is text, or a file with the name of a patch. HTML is
+/// not read, because it repeats the text.
 fn may_have_diff(part: &ParsedMail<'_>) -> bool {
     let kind = part.ctype.mimetype.as_str();
     let disposition = part.get_content_disposition();
@@ -105,12 +106,12 @@ fn may_have_diff(part: &ParsedMail<'_>) -> bool {
     is_text || kind == "message/rfc822" || is_named || kind.ends_with("-patch")
 }
 
-/// Removes the carriage returns that a transport has added: those are at the heads of the diff
-/// too. In a patch of a file with CRLF only the lines of the file have them.
+/// Removes carriage returns that a mail transport has added: then the headers of the diff have
+/// them, too. In a patch for a file with CRLF, only the lines of the file have carriage returns.
 pub(super) fn without_crlf(text: Vec<u8>) -> Vec<u8> {
     let lines = || text.split_inclusive(|byte| *byte == b'\n');
-    let is_head = |line: &&[u8]| line.starts_with(b"@@ -") || line.starts_with(b"+++ ");
-    if !lines().filter(is_head).any(|line| line.ends_with(b"\r\n")) {
+    let is_header = |line: &&[u8]| line.starts_with(b"@@ -") || line.starts_with(b"+++ ");
+    if !lines().filter(is_header).any(|line| line.ends_with(b"\r\n")) {
         return text;
     }
     let mut clean = Vec::with_capacity(text.len());
@@ -131,7 +132,7 @@ fn unreadable(error: mailparse::MailParseError) -> Error {
         .next("give the plain diff")
 }
 
-/// The mails of a mailbox; one that is no mailbox is one mail.
+/// Splits a mailbox into mails. Bytes that are no mailbox are one mail.
 pub(super) fn split_mailbox(bytes: &[u8]) -> Vec<&[u8]> {
     let mut starts = Vec::new();
     let mut start = 0;
@@ -148,8 +149,8 @@ pub(super) fn split_mailbox(bytes: &[u8]) -> Vec<&[u8]> {
     starts.iter().zip(ends).map(|((_, body), end)| &bytes[*body..end]).collect()
 }
 
-/// Returns whether a line separates mails: `From ` and something that ends with a time and a year.
-/// A text may begin a line with "From " too.
+/// Returns whether a line separates mails: it begins with `From ` and ends with a time and a year.
+/// A line of text may also begin with `From `.
 fn is_from_line(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"From ") else { return false };
     let Some(colon) = rest.iter().rposition(|byte| *byte == b':') else { return false };
@@ -163,22 +164,22 @@ fn is_from_line(line: &[u8]) -> bool {
     numbers.any(|year| year >= 1970)
 }
 
-/// Undoes the quoting of mailboxes: `>From `, which would have separated mails.
+/// Removes the `>` that mailboxes put before a line that would separate mails: `>From `.
 pub(super) fn unquote_from_lines(mail: &[u8]) -> Vec<u8> {
     let lines = mail.split_inclusive(|byte| *byte == b'\n');
     let unquote = |line: &'_ [u8]| line.strip_prefix(b">").is_some_and(is_from_line);
     lines.flat_map(|line| &line[usize::from(unquote(line))..]).copied().collect()
 }
 
-/// The text as it was before the mail program made it flow. Programs label patches as flowed that
-/// they left alone, so the first reading whose hunks are whole is the right one.
+/// Undoes `format=flowed`. Mail programs also label patches as flowed that they did not change, so
+/// this tries several readings, and takes the first whose hunks are complete.
 fn undo_flowed(text: Vec<u8>, is_space_deleted: bool) -> Vec<u8> {
     let unstuffed = unstuff(&text);
     let readings = [join_flowed(&unstuffed, is_space_deleted), unstuffed];
-    readings.into_iter().find(|reading| is_whole_diff(reading)).unwrap_or(text)
+    readings.into_iter().find(|reading| is_complete_diff(reading)).unwrap_or(text)
 }
 
-fn is_whole_diff(text: &[u8]) -> bool {
+fn is_complete_diff(text: &[u8]) -> bool {
     Diff::read(text).is_ok_and(|diff| !diff.files.is_empty())
 }
 
@@ -251,7 +252,7 @@ impl MailSubject {
             }
             rest = after.trim_start();
         }
-        // The version may stand behind the number.
+        // The version may be after the number.
         if let Some(position) = &mut subject.position {
             position.version = version;
         }
@@ -260,7 +261,7 @@ impl MailSubject {
     }
 }
 
-/// The version in a tag: `v2`, `PATCHv2`.
+/// Parses the version in a tag: `v2`, `PATCHv2`.
 fn version_in(tag: &str) -> Option<u32> {
     let digits = tag.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let letters = &tag[..tag.len() - digits.len()];
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_says_which_patch_of_which_series_it_is() {
+    fn subjects_have_a_position_a_version_and_a_title() {
         for (text, position, title) in [
             ("[PATCH v2 3/7] mm: a", series_position(2, 3, 7), "mm: a"),
             ("[PATCH 03/17 v4] mm: a", series_position(4, 3, 17), "mm: a"),

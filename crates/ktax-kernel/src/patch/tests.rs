@@ -58,7 +58,7 @@ fn a_plain_diff_is_one_patch_with_or_without_prefixes() {
 }
 
 #[test]
-fn what_cannot_apply_is_refused_with_the_reason() {
+fn diffs_that_cannot_apply_are_refused_with_the_reason() {
     let refused = |bytes: &[u8]| read(bytes).unwrap_err();
     for nothing in [data!("cover-only.eml"), b"", b"int f;\n", b"From: a\n\nhello\n"] {
         assert_eq!(refused(nothing).message(), "it contains no diff");

@@ -1,5 +1,6 @@
-//! Configurations of kernels: parses, merges, compares and writes options, has Kconfig configure a
-//! kernel, checks that it accepted all options, and explains from the tree's Kconfig files why not.
+//! Configurations of kernels: parses, merges, compares and writes options, configures a kernel with
+//! Kconfig, and checks that Kconfig accepted all options. If not, finds the reason in the tree's
+//! Kconfig files.
 
 use super::Recipe;
 use super::make::{Lane, Make};
@@ -21,8 +22,8 @@ const FRAGMENT_MAX: u64 = 4 << 20;
 pub(super) struct Options(BTreeMap<String, String>);
 
 impl Options {
-    /// The options that the user gave. Each text is `CONFIG_NAME=VALUE` or the path of a file of
-    /// such lines. The last value of an option counts.
+    /// Reads the user's options. Each text is `CONFIG_NAME=VALUE`, or the path of a file of such
+    /// lines. The last value of an option counts.
     pub(super) fn from_texts(texts: &[String]) -> Result<Options> {
         let mut options = Options::default();
         for text in texts {
@@ -48,13 +49,13 @@ impl Options {
         Ok(Options(options))
     }
 
-    /// Joins the options and those of `other`, whose values win.
-    pub(super) fn with(mut self, other: &Options) -> Options {
+    /// Adds the options of `other`, whose values replace those of `self`.
+    pub(super) fn overridden_by(mut self, other: &Options) -> Options {
         self.0.extend(other.0.clone());
         self
     }
 
-    /// The text of a .config.
+    /// Formats the options as a .config.
     pub(super) fn text(&self) -> String {
         let write_line = |(name, value): (&String, &String)| match value.as_str() {
             "n" => format!("# CONFIG_{name} is not set\n"),
@@ -63,19 +64,20 @@ impl Options {
         self.0.iter().map(write_line).collect()
     }
 
-    /// The options of `wanted` with another value here: name, value in `wanted`, value here.
-    pub(super) fn unlike(&self, wanted: &Options) -> Vec<(String, String, String)> {
-        let here = |name: &String| self.value(name).to_owned();
-        let unlike = wanted.0.iter().filter(|(name, value)| here(name) != **value);
-        unlike.map(|(name, value)| (name.clone(), value.clone(), here(name))).collect()
+    /// Returns the options of `wanted` that have another value in `self`: the name, the value in
+    /// `wanted`, and the value in `self`.
+    pub(super) fn differences(&self, wanted: &Options) -> Vec<(String, String, String)> {
+        let found = |name: &String| self.value(name).to_owned();
+        let different = wanted.0.iter().filter(|(name, value)| found(name) != **value);
+        different.map(|(name, value)| (name.clone(), value.clone(), found(name))).collect()
     }
 
-    /// The names, sorted.
+    /// Returns the sorted names.
     fn into_names(self) -> Vec<String> {
         self.0.into_keys().collect()
     }
 
-    /// The value of an option, or `n` if it is not mentioned.
+    /// Returns the value of an option; `n` for an option that is not listed.
     pub(super) fn value(&self, name: &str) -> &str {
         self.0.get(name).map_or("n", String::as_str)
     }
@@ -92,7 +94,7 @@ fn read_options_file(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
 }
 
-/// The name and the value in one line. `None` if the line is not an option.
+/// Parses the name and the value in a line. `None` if the line is not an option.
 fn parse_line(text: &str) -> Option<(String, String)> {
     let unset = text.strip_prefix("# ").and_then(|text| text.strip_suffix(" is not set"));
     let (name, value) = match unset {
@@ -104,11 +106,11 @@ fn parse_line(text: &str) -> Option<(String, String)> {
     let is_text = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
     let is_plain = !value.is_empty()
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-    let is_sound = is_plain || is_text && !value.contains(char::is_control);
-    (is_name && is_sound).then(|| (name.to_owned(), value.to_owned()))
+    let is_value = is_plain || is_text && !value.contains(char::is_control);
+    (is_name && is_value).then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// The start of a configuration, before the options.
+/// The configuration that the options are added to.
 pub(super) enum StartConfig {
     /// The small base configuration, with this text.
     Base(&'static str),
@@ -119,7 +121,7 @@ pub(super) enum StartConfig {
 }
 
 impl StartConfig {
-    /// The start that the user named: `base`, `defconfig`, `running_config` or a file.
+    /// Returns the start that the user named: `base`, `defconfig`, `running` or a file.
     pub(super) fn named(name: Option<&str>, target: &Target) -> Result<StartConfig> {
         match name {
             None | Some("base") => Ok(StartConfig::Base(target.base())),
@@ -129,13 +131,13 @@ impl StartConfig {
         }
     }
 
-    /// Number of files that a first build compiles: 1003 of Linux 6.1 with the small configuration.
-    /// Other configurations are too different for a number.
+    /// Returns the usual number of files that a first build compiles: 1003 for Linux 6.1 with the
+    /// base configuration. `None` for other configurations, whose numbers differ too much.
     pub(super) fn usual_files(&self) -> Option<usize> {
         matches!(self, StartConfig::Base(_)).then_some(1003)
     }
 
-    /// A text that stands for it in the key.
+    /// Returns the text of the start that is part of the key.
     pub(super) fn text(&self) -> &str {
         match self {
             StartConfig::Base(base) => base,
@@ -145,38 +147,38 @@ impl StartConfig {
     }
 }
 
-/// The config of the running kernel, from the distribution's file in /boot.
+/// Reads the config of the running kernel from the distribution's file in /boot.
 fn running_config() -> Result<String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     read_options_file(&Path::new("/boot").join(format!("config-{release}")))
 }
 
-/// The options that have another value in `change` than in `base`, in Kconfig's order, which puts
-/// most options behind their dependencies. `base` and `change` are texts of .configs.
+/// Returns the options that have another value in `change` than in `base`, in the order of Kconfig,
+/// in which most options follow their dependencies. `base` and `change` are texts of .configs.
 pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>> {
-    let (base, order) = (Options::read(base)?, [change, base]);
-    let change = Options::read(change)?;
+    let texts = [change, base];
+    let (base, change) = (Options::read(base)?, Options::read(change)?);
     let mut elements: Vec<Element> = Vec::new();
-    for line in order.iter().flat_map(|text| text.lines()) {
-        // An option that only one of them mentions is off in the other.
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        // An option that only one configuration lists is off in the other.
         let Some(name) = Options::read(line)?.into_names().pop() else { continue };
-        let (was, now) = (base.value(&name), change.value(&name));
+        let (old, new) = (base.value(&name), change.value(&name));
         let element = Element {
-            name: format!("CONFIG_{name}={now}"),
-            title: format!("instead of {was}"),
+            name: format!("CONFIG_{name}={new}"),
+            title: format!("instead of {old}"),
             is_merge: false,
         };
-        if was != now && !elements.iter().any(|other| other.name == element.name) {
+        if old != new && !elements.iter().any(|other| other.name == element.name) {
             elements.push(element);
         }
     }
     Ok(elements)
 }
 
-/// The configuration `base` with some differences applied, as the text of a .config.
+/// Applies some differences to the configuration `base`, and returns the text of a .config.
 pub fn with_options(base: &str, elements: &[Element]) -> Result<String> {
     let changed: Vec<String> = elements.iter().map(|element| element.name.clone()).collect();
-    Ok(Options::read(base)?.with(&Options::from_texts(&changed)?).text())
+    Ok(Options::read(base)?.overridden_by(&Options::from_texts(&changed)?).text())
 }
 
 /// Writes the .config of a recipe in the lane's object tree, and returns its text. Runs Kconfig
@@ -188,7 +190,7 @@ pub(super) fn configure(
     recipe: &Recipe,
 ) -> Result<String> {
     let (path, stamp) = (make.objects.join(".config"), lane.path("configured"));
-    let (kconfig, options) = (trees.list(&recipe.tree, is_of_kconfig)?, recipe.options.text());
+    let (kconfig, options) = (trees.list(&recipe.tree, is_kconfig_input)?, recipe.options.text());
     let inputs = sha256_of_parts(&[&kconfig, recipe.start.text(), &options, &recipe.compiler]);
     let last = fs::read_to_string(&path).unwrap_or_default();
     if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == sha256_of_parts(&[&inputs, &last])) {
@@ -202,10 +204,11 @@ pub(super) fn configure(
 }
 
 /// Returns whether Kconfig reads or runs this file of the tree.
-fn is_of_kconfig(path: &str) -> bool {
+fn is_kconfig_input(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    let is_part = |part: &str| path.starts_with(part) || path.contains(&format!("/{part}"));
-    name.starts_with("Kconfig") || name == "Makefile" || is_part("scripts/") || is_part("configs/")
+    let is_below = |dir: &str| path.starts_with(dir) || path.contains(&format!("/{dir}"));
+    let has_name = name.starts_with("Kconfig") || name == "Makefile";
+    has_name || is_below("scripts/") || is_below("configs/")
 }
 
 /// Runs Kconfig, which writes the .config.
@@ -214,7 +217,7 @@ fn run_kconfig(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<()> {
     match &recipe.start {
         StartConfig::Base(base) => {
             let file = make.objects.join("ktax.config");
-            write_text(&file, &Options::read(base)?.with(&recipe.options).text())?;
+            write_text(&file, &Options::read(base)?.overridden_by(&recipe.options).text())?;
             make.run(&["allnoconfig"], &[("KCONFIG_ALLCONFIG", &file)])
         }
         StartConfig::Defconfig => {
@@ -232,10 +235,11 @@ fn run_kconfig(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<()> {
 /// Checks that the .config has the options of the recipe.
 fn check_accepted(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<()> {
     let config = Options::read(text)?;
-    match config.unlike(&recipe.options).into_iter().next() {
+    match config.differences(&recipe.options).into_iter().next() {
         None => Ok(()),
         Some((name, wanted, found)) => {
-            let why = why_refused(&make.source, make.target.directory(), &name, &wanted, &config);
+            let why =
+                why_refused(&make.source, make.target.arch_directory(), &name, &wanted, &config);
             Err(Error::user(format!(
                 "Kconfig does not accept CONFIG_{name}={wanted} and sets it to {found}: {why}"
             ))
@@ -254,7 +258,8 @@ fn write_text(path: &Path, text: &str) -> Result<()> {
 
 /// One definition of an option in a Kconfig file.
 struct ConfigEntry {
-    place: String,
+    /// File and line, for messages.
+    location: String,
     name: String,
     depends: Vec<String>,
     selects: Vec<String>,
@@ -262,8 +267,8 @@ struct ConfigEntry {
     is_bool: bool,
 }
 
-/// The reason in words: a dependency that is not set, another option that selects it, or that the
-/// option does not exist. `arch` is the directory below `arch/` of the target.
+/// Describes why Kconfig did not accept an option: a dependency is not set, another option selects
+/// it, or the tree does not have it. `arch` is the target's directory below `arch/`.
 fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Options) -> String {
     let mut entries = Vec::new();
     collect_entries((tree, arch), tree, &mut entries);
@@ -278,11 +283,12 @@ fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Optio
     let selecting = |entry: &&ConfigEntry| {
         entry.selects.iter().any(|selected| selected == name) && config.value(&entry.name) != "n"
     };
-    let by: Vec<&str> = entries.iter().filter(selecting).map(|entry| entry.name.as_str()).collect();
-    if wanted == "n" && !by.is_empty() {
-        return format!("it is selected by {}; turn that off too", by.join(", "));
+    let selectors: Vec<&str> =
+        entries.iter().filter(selecting).map(|entry| entry.name.as_str()).collect();
+    if wanted == "n" && !selectors.is_empty() {
+        return format!("it is selected by {}; turn that off too", selectors.join(", "));
     }
-    let location = &definitions[0].place;
+    let location = &definitions[0].location;
     if definitions.iter().any(|entry| entry.is_bool) && !matches!(wanted, "y" | "n") {
         return format!("it can only be y or n ({location})");
     }
@@ -299,7 +305,7 @@ fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Optio
     }
 }
 
-/// Message that names the part of a dependency that is not met.
+/// Describes the part of a dependency that is not met.
 fn unmet_dependency(expression: &str, location: &str, config: &Options) -> String {
     let unset = unset_symbols(expression, config);
     let missing = match &unset[..] {
@@ -310,7 +316,7 @@ fn unmet_dependency(expression: &str, location: &str, config: &Options) -> Strin
     format!("it depends on {} ({location}){missing}", escape(expression))
 }
 
-/// The symbols of an expression that are not set.
+/// Returns the symbols of an expression that are not set.
 fn unset_symbols<'a>(expression: &'a str, config: &Options) -> Vec<&'a str> {
     let is_symbol = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -321,6 +327,8 @@ fn unset_symbols<'a>(expression: &'a str, config: &Options) -> Vec<&'a str> {
     unset
 }
 
+/// Collects the entries of all Kconfig files below a directory, without those of other
+/// architectures.
 fn collect_entries((root, arch): (&Path, &str), directory: &Path, entries: &mut Vec<ConfigEntry>) {
     let Ok(listed) = fs::read_dir(directory) else { return };
     for entry in listed.filter_map(Result::ok) {
@@ -337,18 +345,19 @@ fn collect_entries((root, arch): (&Path, &str), directory: &Path, entries: &mut 
     }
 }
 
+/// Collects the entries of a Kconfig file.
 fn read_entries(root: &Path, path: &PathBuf, entries: &mut Vec<ConfigEntry>) {
     let text = fs::read_to_string(path).unwrap_or_default();
     let relative = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-    let mut open = false;
+    let mut is_in_entry = false;
     for (number, line) in text.lines().enumerate() {
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         let rest = rest.trim();
-        match (word, open) {
+        match (word, is_in_entry) {
             ("config" | "menuconfig", _) => {
-                open = true;
+                is_in_entry = true;
                 entries.push(ConfigEntry {
-                    place: format!("{}:{}", escape(&relative), number + 1),
+                    location: format!("{}:{}", escape(&relative), number + 1),
                     name: rest.to_owned(),
                     depends: Vec::new(),
                     selects: Vec::new(),
@@ -357,14 +366,17 @@ fn read_entries(root: &Path, path: &PathBuf, entries: &mut Vec<ConfigEntry>) {
                 });
             }
             ("choice" | "menu" | "endmenu" | "if" | "endif" | "source" | "comment", _) => {
-                open = false;
+                is_in_entry = false;
             }
-            (_, true) => read_attribute(entries.last_mut().expect("one is open"), word, rest),
+            (_, true) => {
+                read_attribute(entries.last_mut().expect("an entry has begun"), word, rest)
+            }
             _ => {}
         }
     }
 }
 
+/// Adds one line to an entry.
 fn read_attribute(entry: &mut ConfigEntry, word: &str, rest: &str) {
     entry.is_bool |= matches!(word, "bool" | "def_bool");
     match word {
@@ -392,11 +404,11 @@ mod tests {
     fn the_last_value_counts_and_a_missing_option_is_not_set() {
         let wanted = options(&["CONFIG_SMP=y", "CONFIG_SMP=n", "CONFIG_NR_CPUS=8"]);
         assert_eq!(wanted.text(), "CONFIG_NR_CPUS=8\n# CONFIG_SMP is not set\n");
-        let here = Options::read("CONFIG_SMP=y\n").unwrap();
-        let unlike = [("NR_CPUS", "8", "n"), ("SMP", "n", "y")];
-        let owned = unlike.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
-        assert_eq!(here.unlike(&wanted), owned);
-        assert!(options(&["CONFIG_SMP=n"]).unlike(&options(&["CONFIG_SMP=n"])).is_empty());
+        let found = Options::read("CONFIG_SMP=y\n").unwrap();
+        let expected = [("NR_CPUS", "8", "n"), ("SMP", "n", "y")];
+        let owned = expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
+        assert_eq!(found.differences(&wanted), owned);
+        assert!(options(&["CONFIG_SMP=n"]).differences(&options(&["CONFIG_SMP=n"])).is_empty());
     }
 
     #[test]
@@ -433,7 +445,7 @@ mod tests {
         assert_eq!(names, ["CONFIG_Z=y", "CONFIG_NEW=m", "CONFIG_HZ=100", "CONFIG_ONLY=n"]);
         assert_eq!(elements[2].title, "instead of 250");
         let merged = Options::read(&with_options(base, &elements).unwrap()).unwrap();
-        assert!(merged.unlike(&Options::read(change).unwrap()).is_empty());
+        assert!(merged.differences(&Options::read(change).unwrap()).is_empty());
         assert!(options_between(base, base).unwrap().is_empty());
         let half = with_options(base, &elements[..2]).unwrap();
         assert!(half.contains("CONFIG_NEW=m\n") && half.contains("CONFIG_HZ=250\n"), "{half}");

@@ -1,9 +1,9 @@
 //! Runs the kernel's own build, out of tree, so that the same source gives the same bytes.
 //!
-//! Kernels are built in lanes: a check-out and its object tree for each kernel version and target.
-//! ktax keeps them, so the next build of a similar source compiles little. Each lane has one build
-//! at a time. make holds the lock too: if ktax is killed and make goes on, no other build begins
-//! there, and no cleaner removes the lane.
+//! Kernels are built in lanes. A lane has a check-out and an object tree for one kernel version and
+//! target. The cache keeps lanes, so the next build of a similar source compiles few files. A lane
+//! has one build at a time. make also holds the lane's lock, so if ktax is killed while make runs
+//! on, no other build starts in the lane, and no cleaner removes it.
 
 use std::fs;
 use std::fs::File;
@@ -23,7 +23,8 @@ use ktax_host::disk::{Lock, lock_file};
 use ktax_host::text::{escape, escape_path};
 use ktax_model::{Error, ErrorKind, Result};
 
-/// Build details that a kernel reports: fixed, so that it does not depend on who builds and when.
+/// Variables of the build that become part of a kernel. Their values are fixed, so that the kernel
+/// does not depend on the time, the user and the machine of the build.
 const BUILD_STAMPS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
     ("KBUILD_BUILD_USER", "ktax"),
@@ -31,13 +32,14 @@ const BUILD_STAMPS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_VERSION", "1"),
 ];
 
-/// The variables of the user's environment that a build gets.
-const KEPT_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
+/// The variables of the user's environment that make inherits.
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
-/// Ignores the user's configuration of ccache.
-const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
+/// Variables by which ccache ignores the user's configuration.
+const CCACHE_VARIABLES: [(&str, &str); 2] =
+    [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
 
-/// A tree, and how to build it.
+/// A tree with the settings of its build.
 pub(super) struct Make<'a> {
     pub source: PathBuf,
     pub objects: PathBuf,
@@ -46,11 +48,12 @@ pub(super) struct Make<'a> {
     pub log: PathBuf,
     /// The name of the source, for messages.
     pub what: &'a str,
-    /// The directory of ccache, if it is installed: toggling an option back compiles nothing again.
+    /// The directory of ccache, if ccache is installed. With ccache, an option that is changed back
+    /// costs no compilation.
     pub ccache: Option<PathBuf>,
     /// Number of files that a first build compiles, if that is known.
     pub usual_files: Option<usize>,
-    /// Shows the progress, and knows whether the user has cancelled.
+    /// Callbacks for the progress, and for the user's request to stop.
     pub talk: &'a Talk<'a>,
 }
 
@@ -59,26 +62,29 @@ impl Make<'_> {
     pub(super) fn run(&self, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<()> {
         let start = |error| start_error("make", error);
         let log = File::create(&self.log).map_err(start)?;
-        let known = compiled_before(&self.objects);
+        let compiled_files = compiled_before(&self.objects);
         let mut command = Command::new("make");
         command.arg("-C").arg(&self.source).arg(format!("O={}", self.objects.display()));
         // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.
+        command.env_clear().envs(
+            INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
         command
-            .env_clear()
-            .envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.args(self.words(arguments)).envs(BUILD_STAMPS).envs(environment.iter().copied());
+            .args(self.make_arguments(arguments))
+            .envs(BUILD_STAMPS)
+            .envs(environment.iter().copied());
         if let Some(ccache) = &self.ccache {
-            let compiler = format!("CC=ccache {}gcc", self.target.cross());
-            command.arg(compiler).env("CCACHE_DIR", ccache).envs(CCACHE);
+            let compiler = format!("CC=ccache {}gcc", self.target.cross_prefix());
+            command.arg(compiler).env("CCACHE_DIR", ccache).envs(CCACHE_VARIABLES);
         }
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
         let mut make = talk::start_in_group(&mut command).map_err(start)?;
-        let what = arguments.join(" ");
-        let total = if known == 0 { self.usual_files } else { Some(known) };
+        let targets = arguments.join(" ");
+        let total = if compiled_files == 0 { self.usual_files } else { Some(compiled_files) };
         let show = |is_over| match is_build(arguments) {
             true => self.show(compiled(&self.log), total, is_over),
-            false => (self.talk.status)(&format!("building {}: {what}", self.what)),
+            false => (self.talk.status)(&format!("building {}: {targets}", self.what)),
         };
         show(false);
         let status = talk::wait_or_cancel(&mut make, self.talk, || show(false)).map_err(start)?;
@@ -90,29 +96,29 @@ impl Make<'_> {
         Err(self.failure(arguments, status))
     }
 
-    /// Shows how many files are compiled. A build again compiles at most the files of the last one.
+    /// Shows how many files are compiled.
     fn show(&self, compiled: usize, total: Option<usize>, is_over: bool) {
         let (kind, what, done) = (TaskKind::Compile, self.what.to_owned(), compiled as u64);
         let total = total.map(|total| total.max(compiled) as u64);
         (self.talk.task)(&KernelTask { kind, what, done, total, is_over });
     }
 
-    /// The variables of the target, then the arguments.
-    fn words(&self, arguments: &[&str]) -> Vec<String> {
+    /// Returns the variables of the target, and then the arguments.
+    fn make_arguments(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|&argument| argument.to_owned());
         self.target.make_variables().into_iter().chain(arguments).collect()
     }
 
-    /// Error for a make that failed: a full disk, a kill, or else the source.
+    /// Returns the error for a failed make. Its reason is a full disk, a signal, or the source.
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> Error {
-        let says = |what: &str| log_lines(&self.log).any(|line| line.contains(what));
-        if says("No space left on device") {
+        let log_contains = |text: &str| log_lines(&self.log).any(|line| line.contains(text));
+        if log_contains("No space left on device") {
             return free_mib(&self.objects).map_or_else(
                 |error| error,
-                |free_mib| too_little_space(&self.objects, free_mib, FIRST_MIB),
+                |free_mib| too_little_space(&self.objects, free_mib, FIRST_BUILD_MIB),
             );
         }
-        if status.signal().is_some() || says("Killed signal terminated program") {
+        if status.signal().is_some() || log_contains("Killed signal terminated program") {
             return Error::host("the build was killed, perhaps because memory ran out")
                 .next("run the same command again to continue");
         }
@@ -122,7 +128,7 @@ impl Make<'_> {
             "make -C {} O={} {}",
             escape_path(&self.source),
             escape_path(&self.objects),
-            self.words(arguments).join(" ")
+            self.make_arguments(arguments).join(" ")
         );
         Error::guest(format!(
             "{BUILD_FAILED}{first}\n  command: {command}\n  log: {}\nfix the source or the \
@@ -133,24 +139,25 @@ impl Make<'_> {
     }
 }
 
-/// Returns whether make compiles: its first argument is the number of jobs then.
+/// Returns whether these arguments make a build: then the first argument is the number of jobs.
 fn is_build(arguments: &[&str]) -> bool {
     arguments.first().is_some_and(|first| first.starts_with("-j"))
 }
 
+/// Returns the lines of a log; none if it cannot be read.
 fn log_lines(log: &Path) -> impl Iterator<Item = String> {
     let reader = File::open(log).ok().map(BufReader::new);
     let bytes = reader.into_iter().flat_map(|reader| reader.split(b'\n').map_while(Result::ok));
     bytes.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// The number of compiled files: kbuild prints a line for each.
+/// Counts the compiled files in a log, for each of which kbuild prints a line.
 fn compiled(log: &Path) -> usize {
     log_lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
-/// The number of files that earlier builds in this object tree compiled: kbuild keeps the command
-/// of each beside its object.
+/// Counts the files that earlier builds compiled in this object tree. kbuild keeps the command of
+/// each in a file next to the object. The next build compiles at most these files.
 pub(super) fn compiled_before(objects: &Path) -> usize {
     let entries = std::fs::read_dir(objects).into_iter().flatten().flatten();
     let count = |entry: std::fs::DirEntry| match entry.file_type() {
@@ -161,16 +168,16 @@ pub(super) fn compiled_before(objects: &Path) -> usize {
     entries.map(count).sum()
 }
 
-/// The first error of compiler, linker, Kconfig or make, with paths relative to the tree.
+/// Returns the first line in the log with an error of the compiler, the linker, Kconfig or make.
+/// Paths in it are relative to the tree.
 fn first_error(log: &Path, source: &Path) -> Option<String> {
-    const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
-    let line =
-        log_lines(log).find(|line| COMPLAINTS.iter().any(|complaint| line.contains(complaint)))?;
+    const MARKS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
+    let line = log_lines(log).find(|line| MARKS.iter().any(|mark| line.contains(mark)))?;
     let line = line.replace(&format!("{}/", source.display()), "");
     Some(escape(line.chars().take(300).collect::<String>().trim()))
 }
 
-/// A locked lane. Dropping it unlocks the lane.
+/// A lane that is locked until this value is dropped.
 pub(super) struct Lane {
     root: PathBuf,
     _lock: Lock,
@@ -184,7 +191,7 @@ impl Lane {
         let failed = |action, error| cache_error(action, &root, error);
         let mut lock = loop {
             match lock_lane(&root, talk) {
-                // A cleaner has removed the lane meanwhile.
+                // A cleaner has removed the lane meanwhile, so create it again.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 taken => break taken.map_err(|error| failed("lock", error))?,
             }
@@ -195,7 +202,7 @@ impl Lane {
             fs::create_dir_all(root.join(directory)).map_err(|error| failed("create", error))?;
         }
         touch(&root);
-        // A check-out that exists needs no more space.
+        // A lane with a check-out needs less space.
         check_space(&root, root.join("index").exists())?;
         let ccache = has_ccache().then(|| builds.join("ccache"));
         let ccache = ccache
@@ -205,13 +212,13 @@ impl Lane {
         Ok(Lane { root, _lock: lock, ccache })
     }
 
-    /// The directory of ccache, if it is installed.
+    /// Returns the directory of ccache, if ccache is installed.
     pub(super) fn ccache(&self) -> Option<PathBuf> {
         self.ccache.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// The path of `source` (the check-out), `objects`, `log` (the output of the last make) or
-    /// `configured` (a hash of what the .config was made from).
+    /// Returns the path of a part of the lane: `source` (the check-out), `objects`, `log` (the
+    /// output of the last make), or `configured` (a hash of the inputs of the .config).
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -222,14 +229,14 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Marks the lane as used: its size has changed since the build began.
+    /// Sets the time of the last use, because the size has changed since the build began.
     fn drop(&mut self) {
         touch(&self.root);
     }
 }
 
-/// The lock of a lane, which is made if it does not exist; `None` if the user has cancelled. An
-/// error `NotFound` if the lane is removed meanwhile.
+/// Locks a lane, and creates it if it does not exist; `None` if the user has cancelled. The error
+/// is `NotFound` if a cleaner removes the lane meanwhile.
 fn lock_lane(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
     fs::create_dir_all(root)?;
     let path = root.join("lock");
@@ -244,15 +251,15 @@ fn lock_lane(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
     }
 }
 
-/// The size of a check-out and its object tree, in MiB.
-const FIRST_MIB: u64 = 3000;
+/// Space for the first build in a lane: a check-out and its object tree, in MiB.
+const FIRST_BUILD_MIB: u64 = 3000;
 
-/// Space that another build in the same place adds, in MiB.
-const AGAIN_MIB: u64 = 300;
+/// Space for a later build in a lane, in MiB.
+const LATER_BUILD_MIB: u64 = 300;
 
-/// Checks that `directory` has room for a build, or for another one after `was_built`.
+/// Checks that `directory` has space for a build: the first one, or a later one if `was_built`.
 fn check_space(directory: &Path, was_built: bool) -> Result<()> {
-    let needed_mib = if was_built { AGAIN_MIB } else { FIRST_MIB };
+    let needed_mib = if was_built { LATER_BUILD_MIB } else { FIRST_BUILD_MIB };
     let free_mib = free_mib(directory)?;
     if free_mib < needed_mib {
         return Err(too_little_space(directory, free_mib, needed_mib));
@@ -274,7 +281,7 @@ fn too_little_space(path: &Path, free_mib: u64, needed_mib: u64) -> Error {
     .next("free some space, or choose another cache with --cache")
 }
 
-/// Each program, and the package of the distribution that contains it.
+/// The programs that a build needs, each with its package in the distribution.
 const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
     ("make", "make"),
@@ -285,7 +292,8 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("bc", "bc"),
 ];
 
-/// A header and its package: an x86 build compiles objtool, which needs it.
+/// The header of libelf, with its package. A build for x86 compiles objtool, which needs the
+/// header.
 const LIBELF_HEADER: (&str, &str) = ("/usr/include/gelf.h", "libelf-dev");
 
 /// Checks that all tools are installed, so that a build does not fail halfway.
@@ -302,10 +310,12 @@ fn path_directories() -> Vec<PathBuf> {
 }
 
 fn check_tools_in(target: &Target, directories: &[PathBuf], header: &Path) -> Result<()> {
-    let is_here = |name: &str| directories.iter().any(|directory| directory.join(name).is_file());
+    let is_installed =
+        |name: &str| directories.iter().any(|directory| directory.join(name).is_file());
     let owned = |(name, package): (&str, &str)| (name.to_owned(), package.to_owned());
     let wanted = PROGRAMS.map(owned).into_iter().chain(cross_tools(target));
-    let mut missing: Vec<(String, String)> = wanted.filter(|(name, _)| !is_here(name)).collect();
+    let mut missing: Vec<(String, String)> =
+        wanted.filter(|(name, _)| !is_installed(name)).collect();
     if !header.is_file() {
         missing.push(owned(LIBELF_HEADER));
     }
@@ -317,10 +327,10 @@ fn check_tools_in(target: &Target, directories: &[PathBuf], header: &Path) -> Re
     Err(Error::user(problem).next(format!("run `sudo apt-get install {}`", packages.join(" "))))
 }
 
-/// The cross tools of a target. The compiler of this machine is needed too, for the build's own
-/// programs.
+/// Returns the cross tools of a target, with their packages. A build also needs the compiler of
+/// this machine, for programs that run during the build.
 fn cross_tools(target: &Target) -> Vec<(String, String)> {
-    let cross = target.cross();
+    let cross = target.cross_prefix();
     let tool = |name: &str, package: &str| {
         (format!("{cross}{name}"), format!("{package}-{}", cross.trim_end_matches('-')))
     };
@@ -330,11 +340,11 @@ fn cross_tools(target: &Target) -> Vec<(String, String)> {
     }
 }
 
-/// The versions of compiler and linker. They are a part of the key, because another compiler builds
-/// another kernel.
+/// Returns the versions of compiler and linker, with the variables of the target. They are part of
+/// the key, because the kernel depends on them.
 pub(super) fn compiler_versions(target: &Target) -> Result<String> {
     let version = |name: &str| {
-        let program = &format!("{}{name}", target.cross());
+        let program = &format!("{}{name}", target.cross_prefix());
         let mut command = Command::new(program);
         command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null());
         let output = command.output().map_err(|error| start_error(program, error))?;
@@ -342,7 +352,6 @@ pub(super) fn compiler_versions(target: &Target) -> Result<String> {
         Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
     };
     let versions = format!("{}; {}", version("gcc")?, version("ld")?);
-    // The variables of the target change the kernel too.
     Ok(target.make_variables().into_iter().chain([versions]).collect::<Vec<_>>().join(" "))
 }
 
@@ -350,9 +359,9 @@ pub(super) fn compiler_versions(target: &Target) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// The files are those of an object tree that kbuild left.
+    /// The files are those of an object tree of kbuild.
     #[test]
-    fn a_build_again_has_an_end_that_is_known() {
+    fn compiled_files_are_counted_in_the_object_tree() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(compiled_before(dir.path()), 0);
         std::fs::create_dir_all(dir.path().join("kernel/sched")).unwrap();

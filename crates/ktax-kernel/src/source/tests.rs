@@ -129,7 +129,7 @@ pub fn ends_with(kernel: &Kernel, text: &str) -> bool {
 }
 
 #[test]
-fn the_same_source_is_built_once_whatever_it_is_called() {
+fn the_same_source_is_built_once_under_any_name() {
     let fixture = TestTree::new();
     let first = fixture.obtain(&fixture.source()).unwrap();
     assert!(ends_with(&first, "int base;"), "{first:?}");
@@ -231,7 +231,7 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
     let fixture = TestTree::new();
     let refused = |patch: &Path| {
         let patches = vec![patch.display().to_string()];
-        // No such tree: the patch is looked at first.
+        // The tree does not exist, so the error must be that of the patch.
         let subject = Subject { patches, ..Subject::new("src:/no/such/tree", "") };
         let cache = fixture.dir.path().join("cache");
         let by_name = check_names(&subject, &cache, &SILENT).unwrap_err().to_string();
@@ -261,7 +261,7 @@ fn files_of_a_build_or_of_ktax_are_not_source() {
         fs::write(path, "{}").unwrap();
     }
     assert_eq!(fixture.obtain(&fixture.source()).unwrap(), before);
-    // The .gitignore of a package names everything; nothing is left out then.
+    // A .gitignore that names all files, as in a package, is ignored.
     fixture.write(".gitignore", "/*\n");
     let unignored = fixture.obtain(&fixture.source()).unwrap();
     fixture.write(".config", "CONFIG_A=y\n");
@@ -321,7 +321,7 @@ fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
 }
 
 #[test]
-fn a_build_that_fails_says_why() {
+fn a_failed_build_has_its_first_error() {
     let fixture = TestTree::new();
     let error = fixture.fail(&fixture.revision("no-such"));
     assert!(error.message().ends_with(" has no revision no-such"), "{error}");
@@ -363,7 +363,7 @@ fn a_full_disk_is_not_an_error_of_the_source() {
 }
 
 #[test]
-fn a_configuration_begins_with_the_start_that_was_named() {
+fn a_configuration_begins_with_the_named_start() {
     let fixture = TestTree::new();
     let fragment = fixture.dir.path().join("fragment");
     fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
@@ -406,7 +406,7 @@ fn cache(fixture: &TestTree) -> PathBuf {
     fixture.dir.path().join("cache")
 }
 
-/// Removes what there is of one kind, as a cleaner does that finds it unused for longest.
+/// Removes all entries of one kind, as a cleaner does.
 fn remove(cache: &Path, kind: CacheKind) {
     for entry in survey(cache).entries_of_kind(kind) {
         File::open(&entry.path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -427,7 +427,7 @@ fn wait_for_children(cache: &Path) {
 }
 
 #[test]
-fn what_was_removed_is_made_again_whatever_is_still_there() {
+fn removed_entries_are_made_again() {
     let fixture = TestTree::new();
     let cache = cache(&fixture);
     let first = fixture.obtain(&fixture.source()).unwrap().identity.sha256;
@@ -454,7 +454,7 @@ fn what_was_removed_is_made_again_whatever_is_still_there() {
 }
 
 #[test]
-fn a_build_that_runs_keeps_its_lane_and_its_trees() {
+fn a_running_build_keeps_its_lane_and_its_trees() {
     let fixture = TestTree::new();
     let cache = cache(&fixture);
     fixture.write("kernel/sys.c", "int slow;\n");

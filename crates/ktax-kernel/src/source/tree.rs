@@ -1,10 +1,11 @@
-//! Everything that git does: lists the commits of a user's repository, and keeps source trees as
-//! tree objects in a git repository in the cache: of a user's directory or revision, and of the
-//! distribution's `linux-source-*` package.
+//! Runs git: lists the commits of a user's repository, and keeps source trees as tree objects in a
+//! git repository in the cache. A source tree is that of a user's directory or revision, or of the
+//! distribution's package `linux-source-*`.
 //!
-//! The id of a tree is a hash of its content, so the same source is built once, whatever it was
-//! called. A check-out writes only the files that differ from the last tree, so make compiles only
-//! those. ktax only reads the user's tree and repository: its objects and indexes are in the cache.
+//! The id of a tree is a hash of its content, so the same source under another name is not built
+//! again. A check-out writes only files that differ from the last tree, so make compiles only
+//! those. ktax only reads the user's tree and repository; ktax's own objects and indexes are in the
+//! cache.
 
 use crate::cache::Cache;
 use crate::debian::Apt;
@@ -36,12 +37,12 @@ pub(super) struct Trees {
 pub(super) struct Tree {
     /// The id of the tree object.
     pub id: String,
-    /// The object directory of the user's repository, if some objects are there.
+    /// The object directory of the user's repository, if some objects of the tree are only there.
     objects: Option<PathBuf>,
 }
 
 impl Trees {
-    /// Opens the repository in `root`, and creates it if it does not exist.
+    /// Opens the repository in `root`, and creates the repository if it does not exist.
     pub(super) fn open(root: &Path) -> Result<Trees> {
         let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
         let failed = |path: &Path, error| cache_error("create", path, error);
@@ -58,7 +59,7 @@ impl Trees {
         Ok(trees)
     }
 
-    /// The tree of a revision in the user's repository.
+    /// Finds the tree of a revision in the user's repository.
     pub(super) fn revision_tree(&self, repository: &Path, revision: &str) -> Result<Tree> {
         let id = resolve(repository, revision, "tree")?;
         let objects = ask_repository(
@@ -73,7 +74,8 @@ impl Trees {
         }
     }
 
-    /// The tree with a patch from `file` applied. `label` names the source in the error.
+    /// Applies a patch from `file` to a tree, and returns the new tree. `label` is the name of the
+    /// source in errors.
     pub(super) fn patched(
         &self,
         tree: &Tree,
@@ -101,23 +103,24 @@ impl Trees {
         self.write_tree(&index, tree.objects.clone())
     }
 
-    /// Makes `directory` contain this tree, and leaves files alone that are the same already.
-    /// `index` is the git index of the directory.
+    /// Checks the tree out into `directory`, and writes only files that differ. `index` is the git
+    /// index of the directory.
     pub(super) fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> Result<()> {
         let mut read = self.git(Some(index), tree.objects.as_deref());
         read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
         git_output(read.current_dir(directory), "check out the tree").map(drop)
     }
 
-    /// One line for each file whose path is `wanted`, with the hash of its content.
-    pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
+    /// Lists the files whose path `is_wanted`: a line for each, with the hash of its content.
+    pub(super) fn list(&self, tree: &Tree, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
         let mut list = self.git(None, tree.objects.as_deref());
         let listing = git_output(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
-        let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
-        Ok(listing.lines().filter(path).collect::<Vec<_>>().join("\n"))
+        let is_listed =
+            |line: &&str| line.split_once('\t').is_some_and(|(_, path)| is_wanted(path));
+        Ok(listing.lines().filter(is_listed).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
+    /// Reads the kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
     pub(super) fn version(&self, tree: &Tree) -> Result<String> {
         let mut show = self.git(None, tree.objects.as_deref());
         let name = format!("{}:Makefile", tree.id);
@@ -132,7 +135,7 @@ impl Trees {
         Ok(numbers.map_or("0".into(), |(version, level)| format!("{version}.{level}")))
     }
 
-    /// The tree with this id, if it is in the cache's repository.
+    /// Finds the tree with this id in the cache's repository.
     pub(super) fn cached_tree(&self, id: &str) -> Option<Tree> {
         let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_id.then_some(())?;
@@ -148,13 +151,13 @@ impl Trees {
         Ok(Tree { id, objects })
     }
 
-    /// A new directory, removed when the value is dropped.
+    /// Creates a directory, which is removed when the value is dropped.
     fn temporary(&self) -> Result<tempfile::TempDir> {
         tempfile::TempDir::new_in(&self.scratch)
             .map_err(|error| cache_error("write in", &self.scratch, error))
     }
 
-    /// A git command on the cache's repository, without the user's configuration and hooks.
+    /// Returns a git command on the cache's repository, without the user's configuration and hooks.
     pub(super) fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
         let mut git = git_command(None);
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -167,7 +170,7 @@ impl Trees {
     }
 }
 
-/// A path quoted for a list that is separated by colons.
+/// Quotes a path for a list that is separated by colons.
 fn quoted(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
@@ -181,8 +184,8 @@ fn quoted(path: &Path) -> OsString {
 }
 
 impl Trees {
-    /// The tree in a directory as it is now, with changes that are not committed. Leaves out what
-    /// .gitignore names, unless it names everything, and the results of ktax.
+    /// Adds the present content of a directory, also uncommitted changes, as a tree. Leaves out the
+    /// results of ktax, and the files that .gitignore names, unless it names all files.
     pub(super) fn directory_tree(&self, directory: &Path) -> Result<Tree> {
         let users = UserRepository::at_top(directory);
         let temporary = self.temporary()?;
@@ -191,7 +194,7 @@ impl Trees {
         let known = self.index_of(directory);
         let user_index = users.as_ref().and_then(|users| users.index.as_ref());
         drop(copy_index(user_index.unwrap_or(&known), &index));
-        let is_all_ignored = users.is_none() && leaves_out_everything(directory);
+        let is_all_ignored = users.is_none() && ignores_all_files(directory);
         let objects = users.map(|users| users.objects);
         let add = |index: &Path| {
             let mut add = self.git(Some(index), objects.as_deref());
@@ -232,15 +235,15 @@ struct UserRepository {
 }
 
 impl UserRepository {
-    /// `None` if the directory is not the top of a work tree.
+    /// Finds the repository of a directory; `None` if it is not the top directory of a work tree.
     fn at_top(directory: &Path) -> Option<UserRepository> {
-        let ask = |arguments: &[&str]| {
+        let rev_parse = |arguments: &[&str]| {
             let mut git = git_command(Some(directory));
             git_output(git.arg("rev-parse").args(arguments), "look at the tree").ok()
         };
-        let top = ask(&["--show-toplevel"])?;
+        let top = rev_parse(&["--show-toplevel"])?;
         (fs::canonicalize(top).ok()? == fs::canonicalize(directory).ok()?).then_some(())?;
-        let path = |name: &str| Some(directory.join(ask(&["--git-path", name])?));
+        let path = |name: &str| Some(directory.join(rev_parse(&["--git-path", name])?));
         Some(UserRepository {
             objects: path("objects")?,
             index: path("index").filter(|i| i.exists()),
@@ -248,17 +251,17 @@ impl UserRepository {
     }
 }
 
-/// Files of a build inside the tree. kbuild refuses to build such a tree from outside.
+/// Files of a build in the source tree. kbuild refuses to build such a tree out of tree.
 const BUILD_OUTPUTS: [&str; 4] =
     [".config", "include/config", "include/generated", "arch/x86/include/generated"];
 
-/// Returns whether .gitignore names everything, as in the distribution's packages.
-fn leaves_out_everything(directory: &Path) -> bool {
+/// Returns whether .gitignore names all files, as in the distribution's source packages.
+fn ignores_all_files(directory: &Path) -> bool {
     let text = fs::read_to_string(directory.join(".gitignore")).unwrap_or_default();
     text.lines().any(|line| matches!(line.trim(), "*" | "/*"))
 }
 
-/// The directories of runs, ledgers and searches at the top of a tree.
+/// Returns the directories with runs, ledgers and searches of ktax in the top directory of a tree.
 fn result_directories(directory: &Path) -> impl Iterator<Item = OsString> {
     let below = |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     let has_plan = move |path: &Path| {
@@ -269,22 +272,22 @@ fn result_directories(directory: &Path) -> impl Iterator<Item = OsString> {
     results.map(|entry| entry.file_name()).collect::<Vec<_>>().into_iter()
 }
 
-/// A pathspec that leaves out exactly this name.
+/// Returns a pathspec that excludes exactly this name.
 fn exclude_pathspec(name: &OsStr) -> OsString {
     let mut pathspec = OsString::from(":(exclude,literal)");
     pathspec.push(name);
     pathspec
 }
 
-/// Copies an index with its time. git reads a file again if it is not older than the index, because
-/// it may have changed in the same tick of the clock.
+/// Copies an index with its modification time. git reads a file again that is not older than the
+/// index, because the file may have changed in the same tick of the clock.
 fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::copy(from, to)?;
     fs::File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
 }
 
-/// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
-/// and unpacks each version of the package once.
+/// Gets the tree of the newest version of `linux-source-VERSION`, and returns it with its name for
+/// messages. Downloads and unpacks each version of the package only once.
 pub(super) fn package_tree(
     version: &str,
     trees: &Trees,
@@ -327,20 +330,19 @@ pub(super) fn package_tree(
     Ok((tree, label))
 }
 
-/// Number of files and directories of Linux 6.1.
+/// Number of files and directories in the source of Linux 6.1.
 const USUAL_FILES: u64 = 83_731;
 
-/// Unpacks the content of the one directory in the archive, and returns the number of its files
-/// and directories.
+/// Unpacks the archive without its top directory, and returns the number of files and directories.
 fn unpack_source(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> Result<u64> {
     let start = |error| start_error("tar", error);
-    let mut complaints = talk::stderr_file().map_err(start)?;
+    let mut stderr_file = talk::stderr_file().map_err(start)?;
     let mut tar = Command::new("tar");
     // With --verbose tar prints a line for each file.
     tar.args(["--extract", "--verbose", "--xz", "--strip-components=1", "--no-same-owner"]);
     tar.arg("--file").arg(archive).arg("--directory").arg(into).stdin(Stdio::null());
     tar.env("LC_ALL", "C").stdout(Stdio::piped());
-    tar.stderr(complaints.try_clone().map_err(start)?);
+    tar.stderr(stderr_file.try_clone().map_err(start)?);
     let mut child = talk::start_in_group(&mut tar).map_err(start)?;
     let done = Arc::new(AtomicU64::new(0));
     let lines = child.stdout.take();
@@ -366,18 +368,18 @@ fn unpack_source(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> R
         show(true);
         return Ok(done.load(Ordering::Relaxed));
     }
-    let message = talk::read_stderr(&mut complaints).map_err(start)?;
+    let message = talk::read_stderr(&mut stderr_file).map_err(start)?;
     let text = String::from_utf8_lossy(&message).trim().chars().take(300).collect::<String>();
     let error = full_disk_in(&message).unwrap_or_else(|| std::io::Error::other(escape(&text)));
     Err(cache_error("unpack into", into, error))
 }
 
-/// The absolute path of a repository, with a work tree or bare.
+/// Returns the absolute path of a repository, which may be bare.
 pub(super) fn repository(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|error| unreadable(path, error, "a git repository"))
 }
 
-/// The id of the object of this `kind`, `commit` or `tree`, that a revision leads to.
+/// Returns the id of the object that a revision names. `kind` is `commit` or `tree`.
 pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<String> {
     let mut parse = git_command(Some(repository));
     parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
@@ -389,13 +391,13 @@ pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<S
     })
 }
 
-/// A directory or a revision holds no kernel source.
+/// Returns the error for a directory or a revision without kernel source.
 pub(super) fn not_a_tree(name: String) -> Error {
     Error::user(format!("{name} is not a kernel tree: it has no Kconfig and Makefile"))
         .next("give the top directory of a kernel tree")
 }
 
-/// The output of git on the user's repository. `arguments` must not make it write.
+/// Returns the output of a git command on the user's repository. The command must not write.
 pub(super) fn ask_repository(
     repository: &Path,
     arguments: &[&str],
@@ -404,7 +406,7 @@ pub(super) fn ask_repository(
     git_output(git_command(Some(repository)).args(arguments), action)
 }
 
-/// A git command that never asks a question and takes no optional locks.
+/// Returns a git command that never asks the user and takes no optional locks.
 fn git_command(in_directory: Option<&Path>) -> Command {
     let mut git = Command::new("git");
     for (name, _) in std::env::vars_os() {
@@ -413,7 +415,7 @@ fn git_command(in_directory: Option<&Path>) -> Command {
         }
     }
     git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    // In a partial clone git would download missing objects, and so change it.
+    // In a partial clone git would download missing objects, and so change the clone.
     git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").args(["-c", "color.ui=false"]);
     if let Some(directory) = in_directory {
         git.args([OsStr::new("-C"), directory.as_os_str()]);
@@ -422,7 +424,7 @@ fn git_command(in_directory: Option<&Path>) -> Command {
     git
 }
 
-/// The output of a git command. `action` says in the error what it was to do.
+/// Returns the output of a git command. `action` is the purpose of the command in the error.
 fn git_output(git: &mut Command, action: &str) -> Result<String> {
     run_git(git)?.map_err(|reason| {
         Error::user(format!("git cannot {action}: {reason}")).next(
@@ -432,7 +434,7 @@ fn git_output(git: &mut Command, action: &str) -> Result<String> {
     })
 }
 
-/// Output of a git command, or the last line of its message if it fails.
+/// Returns the output of a git command, or the last line of its stderr if it fails.
 fn run_git(git: &mut Command) -> Result<Result<String, String>> {
     let output = git.output().map_err(|error| start_error("git", error))?;
     Ok(match output.status.success() {
@@ -441,10 +443,12 @@ fn run_git(git: &mut Command) -> Result<Result<String, String>> {
     })
 }
 
-/// A function that more files mention is too common to narrow a search.
+/// The largest number of files that may mention a function: a more common name would not narrow a
+/// search.
 const FILES_MAX: usize = 50;
 
-/// The id of `base`, and the commits after it up to `change` along first parents, oldest first.
+/// Lists the commits after `base` up to `change` along first parents, oldest first. Also returns
+/// the id of `base`.
 pub fn commits(tree: &Path, base: &str, change: &str) -> Result<(String, Vec<Element>)> {
     let tree = repository(tree)?;
     let (first, last) = (resolve(&tree, base, "commit")?, resolve(&tree, change, "commit")?);
@@ -453,10 +457,10 @@ pub fn commits(tree: &Path, base: &str, change: &str) -> Result<(String, Vec<Ele
         ["log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x09%P%x09%s"];
     let text = ask_repository(&tree, &[&log[..], &[&range, "--"]].concat(), "list the commits")?;
     let commits: Vec<(Element, &str)> = text.lines().filter_map(parse_commit).collect();
-    let is_whole = commits.last().is_some_and(|(element, _)| element.name == last)
+    let is_complete = commits.last().is_some_and(|(element, _)| element.name == last)
         && commits.len() == text.lines().count();
     match commits.first() {
-        Some((_, parents)) if is_whole && parents.split(' ').next() == Some(&first) => {
+        Some((_, parents)) if is_complete && parents.split(' ').next() == Some(&first) => {
             Ok((first, commits.into_iter().map(|(element, _)| element).collect()))
         }
         _ => {
@@ -470,7 +474,7 @@ pub fn commits(tree: &Path, base: &str, change: &str) -> Result<(String, Vec<Ele
     }
 }
 
-/// The commit in one line of the log, and its parents.
+/// Parses the commit in a line of the log, with its parents.
 fn parse_commit(line: &str) -> Option<(Element, &str)> {
     let mut fields = line.splitn(3, '\t');
     let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
@@ -478,8 +482,8 @@ fn parse_commit(line: &str) -> Option<(Element, &str)> {
     Some((Element { name: id.to_owned(), title: subject.to_owned(), is_merge }, parents))
 }
 
-/// The places, from 1, of the commits whose patches seem to change one of these functions. A wrong
-/// guess only costs a search some time.
+/// Returns the positions, from 1, of the commits whose patches seem to change one of these
+/// functions. This is a guess; a wrong one only costs a search some time.
 pub fn commits_touching(
     tree: &Path,
     commits: &[Element],
@@ -514,15 +518,16 @@ pub fn commits_touching(
     Ok(touching)
 }
 
-/// Returns whether a hunk of a patch mentions the function: in a changed line, near one, or in the
-/// head of the hunk, where git writes the name of the function around it.
+/// Returns whether a hunk of a patch mentions the function in one of its lines, or in its header,
+/// where git writes the head of the function around the hunk.
 fn mentions_function(patch: &str, function: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mentions = |line: &str| line.split(|c| !is_word(c)).any(|word| word == function);
     patch.lines().any(|line| line.starts_with(['@', '+', '-', ' ']) && mentions(line))
 }
 
-/// The name in the source, for example `getppid` for `__do_sys_getppid`; empty for `[user]`.
+/// Returns the name of a symbol in the source, for example `getppid` for `__do_sys_getppid`; empty
+/// for `[user]`.
 fn stem(symbol: &str) -> &str {
     let wrappers = ["__x64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_"];
     let stem = wrappers.iter().find_map(|wrapper| symbol.strip_prefix(wrapper)).unwrap_or(symbol);
@@ -548,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_changes_the_function_around_its_hunk_and_those_in_its_lines() {
+    fn a_patch_mentions_functions_in_headers_and_lines() {
         let patch = "diff --git a/f.c b/f.c\n@@ -1,2 +1,2 @@ SYSCALL_DEFINE0(getppid)\n \
                      \tint other = idle();\n+\tbusy(1);\n";
         for (function, touched) in

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Index, UnreadableFiles};
 use crate::store::{Store, StoreError};
-use ktax_host::disk::in_parts;
+use ktax_host::disk::map_parts;
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, ComparisonMethod, GuestSide, LedgerMethod, LedgerTable, METRICS, Measurement,
@@ -60,7 +60,7 @@ impl Index {
             part.iter_mut().filter_map(|path| stored_file(std::mem::take(path))).collect()
         };
         let files: BTreeMap<String, IndexedFile> =
-            in_parts(&mut list(store)?, stamped).into_iter().flatten().collect();
+            map_parts(&mut list(store)?, stamped).into_iter().flatten().collect();
         let is_unchanged = |(name, stamp): &(&String, &String)| {
             files.get(*name).is_some_and(|file| file.stamp == **stamp)
         };
@@ -80,7 +80,7 @@ impl Index {
             let read = |part: &mut [&IndexedFile]| -> Vec<_> {
                 part.iter().map(|file| read(store, &file.path)).collect()
             };
-            let found = in_parts(&mut batch.to_vec(), read);
+            let found = map_parts(&mut batch.to_vec(), read);
             for (file, entry) in batch.iter().zip(found.into_iter().flatten()) {
                 match entry {
                     Ok(entry) => entries.push((*file, entry)),
