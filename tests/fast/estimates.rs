@@ -162,7 +162,7 @@ fn rows_of_another_machine_are_refused_without_output() {
         (40, &release, "Another CPU", "were timed on \"Another CPU\" and this is"),
         (40, &release, "", "time them here, with this ktax"),
         (29, &release, cpu.as_str(), "29 rows were both counted and timed"),
-        (35, &release, cpu.as_str(), "28 rows were both counted and timed, all or beside"),
+        (35, &release, cpu.as_str(), "28 rows were both counted and timed, in all or without"),
     ] {
         write(dir, rows, release, cpu);
         in_dir(dir, FIT).exits(2).says(why);
