@@ -91,7 +91,8 @@ fn for_an_instruction(boot: &dyn Frozen, row: &str, cpus: u32, ops: u64) -> f64 
 /// The CPU seconds of a run, and the instructions of its Region.
 fn run(boot: &dyn Frozen, row: &str) -> (f64, f64) {
     let definitions = plan::definitions().expect("built-in workloads");
-    let rows = plan::select(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
+    let rows =
+        plan::select_rows(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
     let order = wire::order(&rows[0], &layout());
     let before = common::cpu_seconds_of_children();
     let answer = boot.run(&order).map_err(describe).expect("it runs");

@@ -163,7 +163,7 @@ fn order(row: &str) -> String {
 /// Measures the named rows, or all rows of a comparison.
 fn orders(rows: Option<&[String]>) -> Vec<String> {
     let definitions = plan::definitions().expect("built-in workloads");
-    let rows: Vec<Workload> = plan::select(&definitions, rows).expect("built-in workloads");
+    let rows: Vec<Workload> = plan::select_rows(&definitions, rows).expect("built-in workloads");
     rows.iter().map(|row| wire::order(row, &layout())).collect()
 }
 

@@ -46,9 +46,9 @@ Examples:
 
 Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
-  KTAX_CACHE_SIZE  keep at most so much there [default: 20G]
+  KTAX_CACHE_SIZE  limit the size of the cache [default: 20G]
   KTAX_STATE  keep the journal of changed settings, and how long boots and runs take, here
-              [default: /var/lib/ktax; of ordinary users ~/.local/state/ktax]
+              [default: /var/lib/ktax; for ordinary users ~/.local/state/ktax]
   KTAX_STORE  keep measurements here [default: $XDG_DATA_HOME/ktax/store]; empty: keep none
   KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
   LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
@@ -85,14 +85,14 @@ enum Command {
     Import(store::ImportArgs),
     Store(store::Args),
     Cache(store::CacheArgs),
-    /// Stop, and become a command
+    /// Stop, and then become a command
     #[command(hide = true)]
     StatHold(machine::HoldArgs),
     #[command(hide = true)]
     Vmm(kvm_host::VmmArgs),
     #[command(hide = true)]
     KvmHost(kvm_host::KvmHostArgs),
-    /// Be the first process of that host
+    /// Run as the first process of a KVM host
     #[command(hide = true)]
     KvmHostInit,
     Doctor(machine::DoctorArgs),
@@ -103,7 +103,7 @@ enum Command {
 impl Cli {
     /// Parses the command line. An error is the exit status after help or a message was printed.
     pub fn parse_command_line() -> Result<Cli, ExitCode> {
-        // Examples and exit statuses take as long as parsing, and only help shows them.
+        // Only help shows examples and exit statuses. Adding them takes as long as parsing.
         let parsed = Cli::command().try_get_matches().or_else(|_| command_line().try_get_matches());
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
             // If this fails, there is no place to report it.
@@ -135,7 +135,7 @@ impl Cli {
 
 /// Complete command line: arguments, with the examples and exit statuses of help and manual pages.
 pub fn command_line() -> clap::Command {
-    manual::completed(Cli::command(), &[])
+    manual::add_manuals(Cli::command(), &[])
 }
 
 pub fn complain(error: &Error) {
@@ -143,16 +143,16 @@ pub fn complain(error: &Error) {
 }
 
 pub fn run(cli: &Cli) -> Result<Exit, Error> {
-    match command(cli) {
+    match run_command(cli) {
         Err(error) if error.is_cancelled() => {
             note!("ktax: stopped; finished work is kept: type the same command to continue");
             Ok(Exit::Cancelled)
         }
-        ended => ended,
+        result => result,
     }
 }
 
-fn command(cli: &Cli) -> Result<Exit, Error> {
+fn run_command(cli: &Cli) -> Result<Exit, Error> {
     match &cli.command {
         Command::Compare(args) => compare::compare(args),
         Command::Plan(args) => compare::plan(args),
@@ -205,7 +205,7 @@ pub enum Exit {
     Inconclusive = 4,
     /// A boot or a run failed.
     NotRun = 69,
-    /// The machine failed, or is in use: another try may end well.
+    /// The machine failed, or is in use: another try may succeed.
     TryAgain = 75,
     /// Stopped by the user.
     Cancelled = 130,
@@ -215,7 +215,7 @@ impl Exit {
     /// Exit status of several Comparisons: slower, else failed, else inconclusive. Only headline
     /// rows count.
     pub fn from_comparisons(comparisons: &[Comparison]) -> Exit {
-        match headline(comparisons).any(is_slower) {
+        match headline_rows(comparisons).any(is_slower) {
             true => Exit::Slower,
             false => Exit::from_failures(comparisons),
         }
@@ -223,9 +223,9 @@ impl Exit {
 
     /// Exit status of several Comparisons for which a slowdown is no failure.
     pub fn from_failures<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
-        let rows: Vec<Exit> = headline(comparisons).map(exit_without_slowdown).collect();
-        let mut order = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
-        order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
+        let exits: Vec<Exit> = headline_rows(comparisons).map(exit_without_slowdown).collect();
+        let mut by_severity = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
+        by_severity.find(|exit| exits.contains(exit)).unwrap_or(Exit::Ok)
     }
 
     pub fn from_error(error: &Error) -> Exit {
@@ -273,17 +273,17 @@ fn exit_without_slowdown(row: &Row) -> Exit {
         Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
         Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,
         Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Inconclusive => Exit::Inconclusive,
-        // A failure of the host says nothing about the guest.
-        Verdict::Failed if is_of_the_host(row) => Exit::Internal,
+        // A failure of the host is no result of the guest.
+        Verdict::Failed if has_host_failure(row) => Exit::Internal,
         Verdict::Failed => Exit::NotRun,
     }
 }
 
-fn is_of_the_host(row: &Row) -> bool {
+fn has_host_failure(row: &Row) -> bool {
     row.failures.iter().any(|failed| failed.failure.blame() == Blame::Host)
 }
 
-fn headline<'a>(
+fn headline_rows<'a>(
     comparisons: impl IntoIterator<Item = &'a Comparison>,
 ) -> impl Iterator<Item = &'a Row> {
     comparisons.into_iter().flat_map(|comparison| &comparison.rows).filter(|row| row.headline)

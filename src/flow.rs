@@ -55,7 +55,7 @@ pub use results::{
     built_in_text, campaign_text, check_output, experiment_text, explained, ledger_text, model,
     row_paths, saved, write_output,
 };
-pub use running_kernel::{NativeOrder, StatOrder, stat};
+pub use running_kernel::{NativeRuns, StatOrder, stat};
 pub use session::{
     Observer, RunEvent, Session, Silent, cache_directory, clean_cache, describe_cleaned,
     keep_cache_small, qemu_program, why_unbuilt,

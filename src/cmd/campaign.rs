@@ -8,22 +8,22 @@ use serde_json::json;
 
 use super::Exit;
 use super::experiment::RowArgs;
-use super::options::{HostArgs, first_free, number};
-use super::output::{OutputArgs, list_options, note, stopped, write_stdout};
+use super::options::{HostArgs, first_unused_directory, number};
+use super::output::{OutputArgs, list_options, note, note_stopped, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::campaign::{ShardEnd, ShardStatus, first_names, status};
-use crate::flow::remaining::spoken;
+use crate::flow::remaining::duration_text;
 use crate::flow::{self, Error, Session};
 use crate::model::{Blame, Saved, Shard};
-use crate::plan::{Campaign, SHARDS};
+use crate::plan::{Campaign, SHARD_COUNTS};
 use crate::report::{Report, plain_table, to_json};
 use crate::rundir::CampaignDir;
 use crate::text::{counted, escape_path, shell_path};
 
 /// Measure many kernels on many machines, with any scheduler.
 ///
-/// A campaign is a directory that the machines share, or have copies of. It has shards: what one
-/// machine does in about ten minutes. Which machine does which does not matter: counts are exact.
+/// A campaign is a directory that the machines share or copy. Its work is divided into shards of
+/// about ten minutes. Any machine can run any shard, because counts are exact.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Args {
@@ -67,9 +67,9 @@ struct PlanArgs {
     file: PathBuf,
     #[command(flatten)]
     rows: RowArgs,
-    /// Divide the counts into N shards [default: of about ten minutes each]
+    /// Divide the counts into N shards [default: shards of about ten minutes]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(SHARDS))]
+    #[arg(value_parser = number(SHARD_COUNTS))]
     shards: Option<usize>,
     /// Make the campaign in DIR [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -87,15 +87,15 @@ A campaign file:
     { kernel = \"debian:cloud-amd64=6.1.192-2\" },
     { kernel = \"git:v6.1.193\", tree = \"linux\", boot_line = \"mitigations=off\" },
   ]
-  timed = [\"messaging-kvm.toml\"]             # each has a machine to itself";
+  timed = [\"messaging-kvm.toml\"]             # each runs on a machine of its own";
 
 fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
     let name = args.file.display().to_string();
     let mut file = Campaign::read(&flow::campaign_text(&args.file)?, &name)?;
     args.rows.apply(&mut file)?;
     let campaign = Campaign::from_file(&file, &name)?;
-    let out = args.out.clone().unwrap_or_else(first_free);
-    args.host.measuring(&Terminal::new(), |session| {
+    let out = args.out.clone().unwrap_or_else(first_unused_directory);
+    args.host.with_session(&Terminal::new(), |session| {
         let dir = flow::campaign::plan(&campaign, &out, args.shards, session)?;
         let plan = dir.plan();
         let rows: usize =
@@ -107,7 +107,7 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
             rows,
             counted(total, "measurement"),
             counted(plan.shards.len(), "shard"),
-            spoken(std::time::Duration::from_secs_f64(seconds))
+            duration_text(Duration::from_secs_f64(seconds))
         );
         if rows < total {
             text += &format!("; the store has {}", total - rows);
@@ -127,14 +127,14 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
     })
 }
 
-/// Measure a shard, or all of them, or build a kernel. What is done already is not done again.
+/// Measure a shard or all shards, or build a kernel. Finished work is not repeated.
 ///
 /// Counts share a machine with other counts. A timed experiment takes the machine for itself, and
 /// both of its sides run there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXIT)]
 pub struct RunArgs {
-    /// Work in the campaign of this directory
+    /// Run the campaign in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Measure this shard, from 0 [default: all, after all builds]
@@ -149,26 +149,27 @@ pub struct RunArgs {
 
 const RUN_EXIT: &str = "\
 Exit status:
-  0  done                           69  a boot or a run failed: `ktax campaign status` says which
+  0  done                           69  a boot or a run failed: `ktax campaign status` lists it
   2  usage error, or another QEMU   75  the machine failed, or is in use: try again, or on another
                                     130 stopped by Ctrl-C or SIGTERM; run the shard again";
 
 fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
-    args.host.measuring(&Terminal::new(), |session| match run_all(args, &dir, session) {
+    args.host.with_session(&Terminal::new(), |session| match run_all(args, &dir, session) {
         // Tell a scheduler that another try may succeed.
         Err(error) if error.blame == Blame::Host => {
             note!("ktax: {error}");
             Ok(Exit::TryAgain)
         }
-        ended => ended,
+        result => result,
     })
 }
 
 fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<Exit, Error> {
-    let is_whole = args.shard.is_empty() && args.build.is_empty();
-    let builds = if is_whole { dir.plan().subjects_to_build() } else { args.build.clone() };
-    let shards = if is_whole { dir.plan().shard_numbers().collect() } else { args.shard.clone() };
+    let is_complete_run = args.shard.is_empty() && args.build.is_empty();
+    let builds = if is_complete_run { dir.plan().subjects_to_build() } else { args.build.clone() };
+    let shards =
+        if is_complete_run { dir.plan().shard_numbers().collect() } else { args.shard.clone() };
     for subject in builds {
         let kernel = flow::campaign::build(dir, subject, session)?;
         note!("ktax: subject {subject} is {}", kernel.name());
@@ -178,14 +179,14 @@ fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<E
         let end: ShardEnd = flow::campaign::run(dir, *number, session)?;
         if end.is_stopped {
             let path = shell_path(dir.root());
-            let go_on = format!("; go on with `ktax campaign run {path} --shard {number}`");
-            return Ok(stopped(&go_on));
+            let next_step = format!("; continue with `ktax campaign run {path} --shard {number}`");
+            return Ok(note_stopped(&next_step));
         }
         failed.extend(end.failed);
     }
-    if is_whole {
+    if is_complete_run {
         let path = shell_path(dir.root());
-        note!("ktax: bring it together with `ktax campaign collect {path}`");
+        note!("ktax: collect the results with `ktax campaign collect {path}`");
     }
     match failed.first() {
         None => Ok(Exit::Ok),
@@ -196,11 +197,11 @@ fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<E
     }
 }
 
-/// Show how far the shards are, and what failed.
+/// Show the progress of the shards, and what failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STATUS_EXIT)]
 struct StatusArgs {
-    /// Look at the campaign of this directory
+    /// Show the campaign in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Print as JSON
@@ -210,7 +211,7 @@ struct StatusArgs {
 
 const STATUS_EXIT: &str = "\
 Exit status:
-  0  all is measured    4   something is missing
+  0  all measured       4   something is missing
   2  usage error        69  something failed in a guest";
 
 fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
@@ -219,9 +220,9 @@ fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
     let missing: usize = shards.iter().map(|shard| shard.missing.len()).sum();
     let failed = shards.iter().any(|shard| !shard.failed.is_empty());
     write_stdout(&if args.json {
-        to_json(&shards.iter().map(json_of).collect::<Vec<_>>())?
+        to_json(&shards.iter().map(shard_json).collect::<Vec<_>>())?
     } else {
-        text_of(&dir, &shards, missing)
+        status_text(&dir, &shards, missing)
     })?;
     Ok(match (missing, failed) {
         (0, false) => Exit::Ok,
@@ -230,7 +231,7 @@ fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
     })
 }
 
-fn json_of(shard: &ShardStatus) -> serde_json::Value {
+fn shard_json(shard: &ShardStatus) -> serde_json::Value {
     let failed = shard.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
     json!({ "shard": shard.number, "of": shard.total, "missing": shard.missing.len(),
             "missing_rows": shard.missing,
@@ -238,7 +239,7 @@ fn json_of(shard: &ShardStatus) -> serde_json::Value {
             "seconds": shard.seconds })
 }
 
-fn text_of(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> String {
+fn status_text(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> String {
     let total: usize = shards.iter().map(|shard| shard.total).sum();
     let seconds: f64 = shards.iter().map(|shard| shard.seconds).sum();
     let answer = match missing {
@@ -246,26 +247,32 @@ fn text_of(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> String 
         _ => format!(
             "{missing} of {} missing, about {} of one CPU",
             counted(total, "measurement"),
-            spoken(Duration::from_secs_f64(seconds))
+            duration_text(Duration::from_secs_f64(seconds))
         ),
     };
-    let open: Vec<&ShardStatus> = shards.iter().filter(|shard| state(shard) != "done").collect();
+    let unfinished: Vec<&ShardStatus> =
+        shards.iter().filter(|shard| state(shard) != "done").collect();
     let mut text = format!(
         "{}: {answer}; {} of {} done\n",
         dir.plan().title,
-        shards.len() - open.len(),
+        shards.len() - unfinished.len(),
         counted(shards.len(), "shard")
     );
-    if open.is_empty() {
+    if unfinished.is_empty() {
         return text;
     }
-    let rows = open.into_iter().map(|shard| {
-        let left = match shard.seconds {
+    let rows = unfinished.into_iter().map(|shard| {
+        let time_left = match shard.seconds {
             0.0 => String::new(),
-            seconds => spoken(Duration::from_secs_f64(seconds)),
+            seconds => duration_text(Duration::from_secs_f64(seconds)),
         };
         let done = shard.total - shard.missing.len() - shard.failed.len();
-        vec![shard.number.to_string(), format!("{done} of {}", shard.total), left, state(shard)]
+        vec![
+            shard.number.to_string(),
+            format!("{done} of {}", shard.total),
+            time_left,
+            state(shard),
+        ]
     });
     text += "\n";
     text +=
@@ -290,18 +297,18 @@ fn state(shard: &ShardStatus) -> String {
     }
 }
 
-/// Bring together what the shards have measured: comparisons, and pages with the histories.
+/// Collect the results of the shards: comparisons, and pages with the histories.
 ///
 /// ktax compares each subject with the one before it. The text has the answer of each comparison;
-/// the pages and the other formats have all of it. The store keeps everything too, for `ktax diff`,
-/// `history` and `site`.
+/// the pages and the other formats have all details. The store also keeps everything, for
+/// `ktax diff`, `history` and `site`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COLLECT_EXIT)]
 struct CollectArgs {
-    /// Collect the campaign of this directory
+    /// Collect the campaign in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Take also what these copies of the directory have, where machines share no disk
+    /// Also collect from these copies of the directory, for machines that share no disk
     #[arg(value_name = "COPY")]
     copies: Vec<PathBuf>,
     #[command(flatten)]
@@ -312,7 +319,7 @@ struct CollectArgs {
 
 const COLLECT_EXIT: &str = "\
 Exit status:
-  0  all was measured, also if slower   4   too few boots, or different work
+  0  all measured, even if slower       4   too few boots, or different work
   1  a file was damaged, or the host    69  a boot or a run failed
      failed                             130 stopped by Ctrl-C
   2  usage error, or a shard is missing";
@@ -327,8 +334,8 @@ fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
     for reason in &collected.refused {
         note!("ktax: {reason}");
     }
-    for (what, why) in &collected.failed {
-        note!("ktax: failed: {what}: {why}");
+    for (what, reason) in &collected.failed {
+        note!("ktax: failed: {what}: {reason}");
     }
     let index = dir.site().join("index.html");
     note!("ktax: wrote {}; open {}", counted(collected.pages, "page"), escape_path(&index));
@@ -348,12 +355,12 @@ fn summary(results: &[Saved]) -> String {
 /// Write the scripts with which Slurm runs the shards.
 ///
 /// Kernels are built by a first array of jobs, on which the counts depend. Each counted shard takes
-/// one CPU. Each timed experiment takes a node to itself. Where a node failed or was taken away,
-/// Slurm starts the job again, and it goes on where it was.
+/// one CPU. Each timed experiment takes a node to itself. If a node fails or is taken away, Slurm
+/// restarts the job, which continues where it stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SBATCH_AFTER)]
 struct SbatchArgs {
-    /// Run the campaign of this directory, which all nodes see by the same path
+    /// Run the campaign in this directory, which has the same path on all nodes
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Run at most N jobs of an array at a time

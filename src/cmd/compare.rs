@@ -1,5 +1,5 @@
-//! `compare`, its phases `plan`, `run` and `analyse`, and what makes several comparisons: `ledger`
-//! and `bisect`.
+//! `compare`, its phases `plan`, `run` and `analyse`, and the commands that make several
+//! comparisons: `ledger` and `bisect`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use clap::Subcommand;
 
 use super::Exit;
 use super::experiment::{CountedArgs, ExperimentArgs, RowArgs};
-use super::options::{self, HostArgs, SIDES, first_free, one_of};
-use super::output::{OutputArgs, note, note_directory, stopped, write_stdout};
+use super::options::{self, HostArgs, SIDES, first_unused_directory, one_of};
+use super::output::{OutputArgs, note, note_directory, note_stopped, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::bisect::Search;
 use crate::flow::ledger::RankedLedger;
@@ -56,7 +56,7 @@ An experiment file:
 pub fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let points = flow::sweep_points(&args.experiment.experiment()?)?;
     points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options(args)))?;
-    args.host.measuring(&Terminal::new(), |session| measure(args, &points, session))
+    args.host.with_session(&Terminal::new(), |session| measure(args, &points, session))
 }
 
 fn measure(
@@ -64,7 +64,7 @@ fn measure(
     points: &[(String, Experiment)],
     session: &Session<'_>,
 ) -> Result<Exit, Error> {
-    let out = args.out.clone().unwrap_or_else(first_free);
+    let out = args.out.clone().unwrap_or_else(first_unused_directory);
     let paths = flow::sweep_directories(&out, points.iter().map(|(name, _)| name.as_str()));
     paths.iter().try_for_each(|path| check_free(path))?;
     let dirs = match flow::prepare_sweep(points, &paths, session) {
@@ -80,19 +80,19 @@ fn measure(
         session.observer.part(Part { index, count: dirs.len(), shares_base: false });
         match flow::measure(dir, options(args), session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
-            ended => return stopped_sweep(&dirs, index, ended.map(drop)),
+            unfinished => return note_stopped_sweep(&dirs, index, unfinished.map(drop)),
         }
     }
-    let named = points.iter().zip(&comparisons);
-    let named = named.map(|((name, _), report)| Document::with_name(name, report));
-    args.output.print_all(&named.collect::<Vec<Document<'_>>>())?;
+    let points = points.iter().zip(&comparisons);
+    let documents = points.map(|((name, _), report)| Document::with_name(name, report));
+    args.output.print_all(&documents.collect::<Vec<Document<'_>>>())?;
     note_directory(&out);
     dirs.iter()
         .zip(&comparisons)
         .for_each(|(dir, comparison)| note_how_to_repeat(dir.root(), comparison));
     if args.explain_noise {
-        let mut each = dirs.iter().zip(&comparisons);
-        each.try_for_each(|(dir, comparison)| note_noise(dir, comparison, session))?;
+        let mut runs = dirs.iter().zip(&comparisons);
+        runs.try_for_each(|(dir, comparison)| note_noise(dir, comparison, session))?;
     }
     Ok(Exit::from_comparisons(&comparisons))
 }
@@ -101,39 +101,39 @@ fn options(args: &CompareArgs) -> Options {
     Options { peek: args.peek, ..Options::default() }
 }
 
-/// Lists the finished and unfinished runs after one stopped early.
-fn stopped_sweep(
+/// Lists the finished and unfinished runs of a sweep whose run `index` did not finish.
+fn note_stopped_sweep(
     dirs: &[AnyRunDir],
     index: usize,
-    ended: Result<(), Error>,
+    result: Result<(), Error>,
 ) -> Result<Exit, Error> {
-    // Typed again, the command would refuse the existing directories.
-    let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
-    if let ([dir], Ok(())) = (dirs, &ended) {
-        return Ok(cancelled(dir.root(), ""));
+    // The same command would refuse the existing directories, so name the command that resumes.
+    let result = result.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
+    if let ([dir], Ok(())) = (dirs, &result) {
+        return Ok(note_cancelled(dir.root(), ""));
     }
     if dirs.len() > 1 {
         note!("ktax: stopped in run {} of {}", index + 1, dirs.len());
         let paths: Vec<&Path> = dirs.iter().map(AnyRunDir::root).collect();
         flow::describe_runs(&paths, index).iter().for_each(|line| note!("ktax: {line}"));
     }
-    ended.map(|()| Exit::Cancelled)
+    result.map(|()| Exit::Cancelled)
 }
 
 /// Returns true if a row failed because of this host, so that another try may succeed.
-pub fn may_be_repeated(comparison: &Comparison) -> bool {
+pub fn has_host_failure(comparison: &Comparison) -> bool {
     let mut failures = comparison.rows.iter().flat_map(|row| &row.failures);
     failures.any(|failed| failed.failure.is_worth_retrying())
 }
 
-/// Names the command that repeats what failed because of this host. Failures of guests are not
-/// repeated.
+/// Names the command that repeats rows that failed because of this host. Rows that failed because
+/// of a guest would fail again.
 pub fn note_how_to_repeat(root: &Path, comparison: &Comparison) {
-    if may_be_repeated(comparison) {
+    if has_host_failure(comparison) {
         let failures = comparison.rows.iter().flat_map(|row| &row.failures);
-        let longer = failures.filter_map(|failed| failed.failure.longer_limit_s()).max();
-        let more = longer.map_or(String::new(), |s| format!(" --time-limit {s}"));
-        note!("ktax: run what failed again with `ktax run {}{more}`", shell_path(root));
+        let limit_s = failures.filter_map(|failed| failed.failure.longer_limit_s()).max();
+        let option = limit_s.map_or(String::new(), |s| format!(" --time-limit {s}"));
+        note!("ktax: run what failed again with `ktax run {}{option}`", shell_path(root));
     }
 }
 
@@ -148,9 +148,10 @@ pub fn note_noise(
     Ok(())
 }
 
-/// Names the command that resumes; `more` follows the directory.
-pub fn cancelled(root: &Path, more: &str) -> Exit {
-    stopped(&format!("; resume with `ktax run {}{more}`", shell_path(root)))
+/// Notes that the user stopped the run, and names the command that resumes it; `options` follows
+/// the directory.
+pub fn note_cancelled(root: &Path, options: &str) -> Exit {
+    note_stopped(&format!("; resume with `ktax run {}{options}`", shell_path(root)))
 }
 
 /// Plan which boots to run, without running any.
@@ -189,7 +190,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Run the boots of a plan that have no results yet, and end as `ktax compare` does.
+/// Run the boots of a plan that have no results yet, and exit as `ktax compare` does.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// Run the plan in this directory
@@ -216,7 +217,7 @@ pub struct RunArgs {
 
 pub fn run(args: &RunArgs) -> Result<Exit, Error> {
     let dir = AnyRunDir::open(&args.dir)?;
-    args.host.measuring(&Terminal::new(), |session| measure_plan(args, &dir, session))
+    args.host.with_session(&Terminal::new(), |session| measure_plan(args, &dir, session))
 }
 
 fn measure_plan(args: &RunArgs, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, Error> {
@@ -230,7 +231,7 @@ fn measure_plan(args: &RunArgs, dir: &AnyRunDir, session: &Session<'_>) -> Resul
         }
         let _lock = dir.lock()?;
         return Ok(match flow::run_block(dir, side, session)? {
-            None => cancelled(dir.root(), &format!(" --side {}", side.name())),
+            None => note_cancelled(dir.root(), &format!(" --side {}", side.name())),
             Some(next) => {
                 note!("ktax: measured the block; {next}");
                 Exit::Ok
@@ -239,7 +240,7 @@ fn measure_plan(args: &RunArgs, dir: &AnyRunDir, session: &Session<'_>) -> Resul
     }
     let _lock = dir.lock()?;
     Ok(match flow::run(dir, options, session)? {
-        Ended::Cancelled => cancelled(dir.root(), ""),
+        Ended::Cancelled => note_cancelled(dir.root(), ""),
         // The exit status is that of `ktax compare`.
         Ended::Complete => {
             let comparison =
@@ -309,7 +310,7 @@ A ledger file:
   ]
 
 Exit status:
-  0  all were measured, also if slower  4   too few boots, or different work
+  0  all measured, even if slower       4   too few boots, or different work
   1  ktax or its host failed            69  a boot or a run failed, or an addition not built
   2  usage error                        130 stopped by Ctrl-C; the same --out resumes";
 
@@ -319,13 +320,13 @@ pub fn rank(args: &LedgerArgs) -> Result<Exit, Error> {
     let mut file = Ledger::read(&text, &name)?;
     args.rows.choose_programs(&mut file)?;
     args.rows.apply(&mut file)?;
-    let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
-    let ledger = Ledger::from_file(file, &name)?.asked_by(again.collect());
-    let out = args.out.clone().unwrap_or_else(first_free);
-    let again = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
-    args.host.measuring(&Terminal::new(), |session| {
+    let words = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
+    let ledger = Ledger::from_file(file, &name)?.with_command(words.collect());
+    let out = args.out.clone().unwrap_or_else(first_unused_directory);
+    let command = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
+    args.host.with_session(&Terminal::new(), |session| {
         let ranked = flow::ledger::rank(&ledger, &out, session)?;
-        print_ledger(args, ranked, &out, &again)
+        print_ledger(args, ranked, &out, &command)
     })
 }
 
@@ -333,15 +334,15 @@ fn print_ledger(
     args: &LedgerArgs,
     ranked: Option<RankedLedger>,
     out: &Path,
-    again: &str,
+    command: &str,
 ) -> Result<Exit, Error> {
     let Some(ranked) = ranked else {
-        return Ok(stopped(&format!("; resume with `{again}`")));
+        return Ok(note_stopped(&format!("; resume with `{command}`")));
     };
     args.output.print(&ranked.table)?;
     note_directory(out);
-    if ranked.comparisons.iter().any(may_be_repeated) {
-        note!("ktax: run what failed again with `{again}`");
+    if ranked.comparisons.iter().any(has_host_failure) {
+        note!("ktax: run what failed again with `{command}`");
     }
     // A slowdown is no failure of a ledger; a missing measurement is.
     match ranked.table.not_built.is_empty() {
@@ -421,13 +422,13 @@ pub fn bisect(args: &BisectArgs) -> Result<Exit, Error> {
                      keys engine and host from the experiment file",
                 ));
             };
-            let experiment = experiment.with(counts.clone());
-            let out = args.out.clone().unwrap_or_else(first_free);
-            args.host.measuring(&terminal, |session| {
+            let experiment = experiment.with_method(counts.clone());
+            let out = args.out.clone().unwrap_or_else(first_unused_directory);
+            args.host.with_session(&terminal, |session| {
                 print_search(flow::bisect::start(experiment, &out, session)?, &out, &args.output)
             })
         }
-        BisectCommand::Run(args) => args.host.measuring(&terminal, |session| {
+        BisectCommand::Run(args) => args.host.with_session(&terminal, |session| {
             print_search(flow::bisect::resume(&args.dir, session)?, &args.dir, &args.output)
         }),
     }
@@ -438,7 +439,7 @@ fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit,
         output.print(result)?;
     }
     let bisection = match search {
-        Search::Stopped { next } => return Ok(stopped(&format!("; to resume, {next}"))),
+        Search::Stopped { next } => return Ok(note_stopped(&format!("; to resume, {next}"))),
         Search::Nothing(nothing) => {
             note_directory(out);
             return Ok(Exit::from_failures([nothing.comparison()]));
@@ -446,7 +447,7 @@ fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit,
         Search::Found(bisection) => bisection,
     };
     note_directory(out);
-    let mut found = bisection.carriers.iter().flatten();
-    let is_certain = found.all(|carrier| carrier.count_with == carrier.count_before + 1);
+    let mut carriers = bisection.carriers.iter().flatten();
+    let is_certain = carriers.all(|carrier| carrier.count_with == carrier.count_before + 1);
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })
 }

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Subcommand};
 
 use super::Exit;
 use super::options::{Choice, cancel, number, one_of};
-use super::output::{OutputArgs, offer_stdout, stopped, text_options, write_stdout};
+use super::output::{OutputArgs, note_stopped, text_options, try_write_stdout, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::exits::{
     EventLevel, RecorderChoice, RecordingMethod, TableScope, VmmToRecord, become_vmm, only_table,
@@ -91,7 +91,7 @@ const COLUMNS: [Choice<ClassicColumns>; 2] = [
     ),
 ];
 
-/// Number of tables.
+/// Choice of tables: of the VM or of its vCPUs.
 #[derive(Debug, Clone, clap::Args)]
 struct PerArgs {
     /// Print one table of the VM, one for each vCPU, or both
@@ -101,7 +101,7 @@ struct PerArgs {
 
 /// Options of a recording.
 #[derive(Debug, Clone, clap::Args)]
-struct HowArgs {
+struct RecorderArgs {
     #[command(flatten)]
     per: PerArgs,
     /// Measure time between these events [default: exits, if KVM reports them]
@@ -112,21 +112,21 @@ struct HowArgs {
     via: Option<RecordingMethod>,
 }
 
-impl HowArgs {
+impl RecorderArgs {
     fn choice(&self) -> RecorderChoice {
         RecorderChoice { level: self.level, via: self.via }
     }
 
     /// Refuses options that KVM's own statistics and tables cannot serve.
     pub fn check(&self, target: &TargetArgs) -> Result<(), Error> {
-        let (whose, is_one) = match self.via {
+        let (source, has_one_table) = match self.via {
             Some(RecordingMethod::Stats) => ("KVM's statistics (--via stats)", true),
             Some(RecordingMethod::ExitTimes) => ("KVM's own tables (--via timing)", false),
             _ => return Ok(()),
         };
-        let cannot = [
+        let conflicts = [
             (
-                is_one && self.per.per != TableScope::Vm,
+                has_one_table && self.per.per != TableScope::Vm,
                 "have only one table, for the VM; remove --per",
             ),
             (self.level.is_some(), "have no times of single exits; remove --level"),
@@ -135,22 +135,22 @@ impl HowArgs {
                 "exist only while the VM runs; start it, and give --pid or --vm",
             ),
         ];
-        match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
-            Some((_, why)) => Err(Error::user(format!("{whose} {why}"))),
+        match conflicts.iter().find(|(is_wanted, _)| *is_wanted) {
+            Some((_, reason)) => Err(Error::user(format!("{source} {reason}"))),
             None => Ok(()),
         }
     }
 }
 
 /// Parses a number of seconds above 0.
-pub fn seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
     number
         .and_then(|number| Duration::try_from_secs_f64(number).ok())
         .ok_or_else(|| "write a number of seconds above 0, such as 10".to_owned())
 }
 
-/// Output of tables.
+/// Options of printing tables.
 #[derive(Debug, clap::Args)]
 struct PrintArgs {
     /// Print the columns of a published table
@@ -177,19 +177,19 @@ const PID_MAX: u32 = 1 << 22;
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("target").required(true).args(["pid", "vm", "command"]))]
 struct TargetArgs {
-    /// Look at this process, a VMM such as qemu-system-x86_64
+    /// Observe this process, a VMM such as qemu-system-x86_64
     #[arg(long, value_name = "PID")]
     #[arg(allow_negative_numbers = true, value_parser = number(1..=PID_MAX))]
     pid: Option<u32>,
-    /// Look at the VM of this name: -name of QEMU, --id of Firecracker
+    /// Observe the VM of this name: -name of QEMU, --id of Firecracker
     #[arg(long, value_name = "NAME")]
     vm: Option<String>,
     /// Start when the command stops itself (SIGSTOP), and end when it stops itself again
     #[arg(long, requires = "command", conflicts_with_all = ["pid", "vm"])]
     from_stop: bool,
-    /// Start this VMM, and look at it until it ends
+    /// Start this VMM, and observe it until it ends
     ///
-    /// The command itself must be the VMM. ktax does not look at its children, so a shell must
+    /// The command itself must be the VMM. ktax does not observe its children, so a shell must
     /// `exec` the VMM.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -229,9 +229,9 @@ pub struct RecordArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    how: HowArgs,
+    how: RecorderArgs,
     /// Stop after SECONDS [default: when the VM ends]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     #[arg(allow_negative_numbers = true)]
     seconds: Option<Duration>,
     /// Write the tables to FILE too, for `exits report` and `exits diff`
@@ -248,17 +248,17 @@ fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
         flow::check_output(path)?;
     }
     let (vmm, how, terminal) = (args.target.vmm(), &args.how, Terminal::new());
-    let recorded = record(&vmm, how.choice(), how.per.per, args.seconds, cancel, &terminal)?;
-    let Some(tables) = recorded else {
-        return Ok(stopped(""));
+    let tables = record(&vmm, how.choice(), how.per.per, args.seconds, cancel, &terminal)?;
+    let Some(tables) = tables else {
+        return Ok(note_stopped(""));
     };
     // Print the recording even if the file cannot be written.
-    let printed = args.print.print(&tables);
+    let result = args.print.print(&tables);
     if let Some(path) = &args.out {
         let json = render(&ExitTables(&tables), JSON, TextOptions::default())?;
         flow::write_output(path, &json)?;
     }
-    printed
+    result
 }
 
 /// Show the exits of a running virtual machine, counted since the start of `watch`
@@ -269,9 +269,9 @@ struct WatchArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    how: HowArgs,
+    how: RecorderArgs,
     /// Redraw every SECONDS
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
     #[arg(allow_negative_numbers = true)]
     interval: Duration,
 }
@@ -285,15 +285,16 @@ fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
     let (vmm, how) = (args.target.vmm(), &args.how);
     let show = |tables: &[ExitTable]| {
         let text = render(&ExitTables(tables), TEXT, text_options())?;
-        Ok(offer_stdout(&screen(&text))?)
+        Ok(try_write_stdout(&screen(&text))?)
     };
     match watch(&vmm, how.choice(), how.per.per, args.interval, cancel, &show)? {
         true => Ok(Exit::Ok),
-        false => Ok(stopped("")),
+        false => Ok(note_stopped("")),
     }
 }
 
-/// Text for the terminal: one screen, which replaces the last one. A pipe gets all lines.
+/// Cuts a text to one screen of the terminal, which replaces the last screen. A pipe gets all
+/// lines.
 fn screen(text: &str) -> String {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {

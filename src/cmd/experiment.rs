@@ -62,9 +62,9 @@ impl ExperimentArgs {
         if let Some(from_file) =
             from_file.filter(|from_file| method_of(from_file) != method_of(&file))
         {
-            return Err(refuse_engine(&from_file));
+            return Err(engine_error(&from_file));
         }
-        // Report a flag of another engine before the kernel that is missing because of it.
+        // A flag of another engine may be why a kernel is missing, so report the flag first.
         check_keys(&file)?;
         shared.apply(&mut file)?;
         // Counts use a fixed seed, so that everybody gets the same digits.
@@ -75,19 +75,20 @@ impl ExperimentArgs {
     }
 }
 
-fn refuse_engine(from_file: &ExperimentFile) -> Error {
-    let uses = match method_of(from_file) {
+/// Error if `--engine` chooses another method than the file.
+fn engine_error(from_file: &ExperimentFile) -> Error {
+    let engine = match method_of(from_file) {
         Method::Counts => "the exact engine",
         Method::Times => "a timed engine",
         Method::Guests => "guests of a KVM host",
     };
     Error::user(format!(
-        "--engine cannot change how the experiment file is measured: it uses {uses}; leave \
+        "--engine cannot change how the experiment file is measured: it uses {engine}; leave \
          --engine out"
     ))
 }
 
-/// Flags of an experiment.
+/// Flags that experiments of all methods have.
 #[derive(Debug, Args)]
 struct SharedArgs {
     /// Read the experiment from this file, or from this one of `ktax experiments`; flags override
@@ -155,18 +156,18 @@ impl SharedArgs {
     /// Content of the experiment file; `None` if none is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
-        let no_file = || {
+        let program_error = || {
             Error::user(format!(
-                "{path} is a program, and here an experiment file is named; write -- before it: \
-                 -- {path}",
+                "{path} is a program, but an experiment file is expected here; to measure the \
+                 program, write -- before it: -- {path}",
                 path = shell_path(path)
             ))
         };
         if is_program(path) {
-            return Err(no_file());
+            return Err(program_error());
         }
         let text = flow::experiment_text(path);
-        let text = text.map_err(|error| if is_in_path(path) { no_file() } else { error })?;
+        let text = text.map_err(|error| if is_in_path(path) { program_error() } else { error })?;
         let mut file = ExperimentFile::parse(&text, &path.display().to_string())?;
         self.rows.choose_programs(&mut file)?;
         Ok(Some(file))
@@ -179,7 +180,7 @@ impl SharedArgs {
 
     /// Replaces keys of the file by all other flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
-        self.kernels(file)?;
+        self.set_kernels(file)?;
         set(&mut file.base.boot_line, &self.base_boot_line);
         if self.change_boot_line.is_some() {
             file.change_mut().boot_line.clone_from(&self.change_boot_line);
@@ -210,12 +211,12 @@ impl SharedArgs {
         flow::expand_touching(file)?;
         self.check_tree(file)?;
         if file.title.is_none() {
-            file.title = Some(plan::title(file));
+            file.title = Some(plan::experiment_title(file));
         }
         Ok(())
     }
 
-    /// Explains that `--base` alone leaves both sides the same.
+    /// Replaces the error of equal sides if `--base` or `--change` is missing.
     pub fn explain(&self, error: Error) -> Error {
         match (error.kind, &self.base, &self.change) {
             (ErrorKind::SameSides, Some(base), None) if self.experiment.is_none() => {
@@ -226,7 +227,7 @@ impl SharedArgs {
     }
 
     /// Sets the kernels. Without a file the change has the base's kernel unless it has its own.
-    fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+    fn set_kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = self.base.as_ref().or(self.kernel.as_ref());
         let change = self.change.as_ref().or(self.kernel.as_ref());
         let is_host = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
@@ -255,11 +256,12 @@ impl SharedArgs {
         let base = file.base.kernel.clone();
         let kernel = &mut file.change_mut().kernel;
         *kernel = kernel.take().or(base);
-        let is_without = kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal);
-        if let (true, Some(change)) = (is_without, &self.change) {
+        let lacks_kernel =
+            kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal);
+        if let (true, Some(change)) = (lacks_kernel, &self.change) {
             return Err(single_side_error("change", change, "base"));
         }
-        if is_without {
+        if lacks_kernel {
             return Err(Error::user(
                 "there is nothing to compare; name an experiment file, or kernels, such as \
                  --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
@@ -268,7 +270,7 @@ impl SharedArgs {
         Ok(())
     }
 
-    /// Refuses `--tree` without a kernel that is looked up in it.
+    /// Refuses `--tree` if no kernel is named git:REVISION.
     fn check_tree(&self, file: &ExperimentFile) -> Result<(), Error> {
         let is_revision = |keys: &SubjectKeys| {
             keys.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("git:"))
@@ -284,16 +286,16 @@ impl SharedArgs {
     }
 }
 
-/// Error for a single side, with the flag that is missing.
-fn single_side_error(given: &str, kernel: &str, missing: &str) -> Error {
+/// Error for a single side; names the missing flag.
+fn single_side_error(flag: &str, kernel: &str, missing_flag: &str) -> Error {
     let kernel = shell_word(kernel);
     Error::user(format!(
-        "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
-         --kernel {kernel} --change-boot-line LINE to compare two boot lines"
+        "--{flag} {kernel} names one side alone; name the other with --{missing_flag} KERNEL, or \
+         write --kernel {kernel} --change-boot-line LINE to compare two boot lines"
     ))
 }
 
-/// Returns true if a name is a program on the PATH, so that `--` was forgotten before it.
+/// Returns true if a name is a program on the PATH, so the user probably forgot `--` before it.
 fn is_in_path(name: &Path) -> bool {
     let directories = std::env::var_os("PATH").unwrap_or_default();
     let is_name = name.components().count() == 1 && !name.exists();
@@ -302,19 +304,21 @@ fn is_in_path(name: &Path) -> bool {
 }
 
 fn is_program(path: &Path) -> bool {
-    let may_run = |about: &fs::Metadata| about.is_file() && about.mode() & 0o111 != 0;
+    let is_executable =
+        |metadata: &fs::Metadata| metadata.is_file() && metadata.mode() & 0o111 != 0;
     path.extension().is_none_or(|extension| extension != "toml")
-        && fs::metadata(path).is_ok_and(|about| may_run(&about))
+        && fs::metadata(path).is_ok_and(|metadata| is_executable(&metadata))
 }
 
-fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
-    if value.is_some() {
-        place.clone_from(value);
+/// Sets a key to the value of its flag, if the flag is given.
+fn set<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        key.clone_from(flag);
     }
 }
 
-/// Random seed for the order of timed runs: a fixed one would give everybody the same luck. 32
-/// bits, so that it can be typed again.
+/// Draws a seed for the order of timed runs. With a fixed seed, all users would measure in the same
+/// order. The seed has 32 bits, so that it is short to type.
 pub fn random_seed() -> u64 {
     // The standard library gets its seed from the operating system.
     RandomState::new().hash_one(()) >> 32
@@ -326,22 +330,22 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct CommandLine {
         #[command(flatten)]
         experiment: ExperimentArgs,
     }
 
     fn seed(words: &str) -> u64 {
         let words = ["ktax"].into_iter().chain(words.split(' '));
-        Typed::try_parse_from(words).unwrap().experiment.experiment().unwrap().seed
+        CommandLine::try_parse_from(words).unwrap().experiment.experiment().unwrap().seed
     }
 
     #[test]
-    fn the_order_of_times_is_drawn_and_the_layouts_of_counts_are_not() {
+    fn timed_runs_have_random_seeds_and_counts_have_a_fixed_seed() {
         let times = "--engine host -w getppid --change-set prefix=env";
-        let drawn = seed(times);
-        assert_ne!(drawn, seed(times)); // once in 2^32 runs they are the same
-        assert!(drawn < 1 << 32);
+        let random = seed(times);
+        assert_ne!(random, seed(times)); // once in 2^32 runs they are the same
+        assert!(random < 1 << 32);
         assert_eq!(seed(&format!("{times} --seed 7")), 7);
         let counts = "--kernel debian:cloud-amd64 -w getppid --change-boot-line pti=on";
         assert_eq!((seed(counts), seed(counts)), (1, 1));
@@ -350,4 +354,4 @@ mod tests {
 
 #[cfg(test)]
 #[path = "experiment_tests.rs"]
-mod again_tests;
+mod printed_command_tests;

@@ -1,4 +1,4 @@
-//! The command that a report prints asks for the same experiment again.
+//! Tests that the command in a report describes the same experiment.
 
 #[path = "../../tests/common/made.rs"]
 #[allow(dead_code)]
@@ -19,12 +19,12 @@ use crate::report::Report;
 use crate::store::{SideRow, side_rows};
 
 #[derive(Parser)]
-struct Typed {
+struct CommandLine {
     #[command(flatten)]
     experiment: ExperimentArgs,
 }
 
-/// Kernel with the name that was asked for.
+/// Identity of a kernel with the requested name.
 fn kernel(subject: &Subject) -> Identity {
     made::identity(&subject.kernel, "ab")
 }
@@ -37,13 +37,13 @@ fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {
     let ExperimentMethod::Counts(counts) = &experiment.method else { return None };
     let key = key(counts.asked.machine.clone(), counts.asked.guest.all_modules());
     let kernels = Sides::from_fn(|side| kernel(counts.asked.subjects.get(side)));
-    let plan = experiment.with(counts.clone()).plan(kernels, key, None).unwrap();
+    let plan = experiment.with_method(counts.clone()).plan(kernels, key, None).unwrap();
     Some(Plan { title: String::new(), ..plan })
 }
 
 fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     let ExperimentMethod::Times(times) = &experiment.method else { return None };
-    let plan = experiment.with(times.clone()).plan().unwrap();
+    let plan = experiment.with_method(times.clone()).plan().unwrap();
     // The printed command names each row of a swept parameter.
     let method = TimesPlan { swept_parameters: Vec::new(), ..plan.method };
     Some(Plan { title: String::new(), method, ..plan })
@@ -56,10 +56,10 @@ fn guests_plan(experiment: &Experiment) -> Option<Plan<GuestsPlan>> {
         .asked
         .sides_mut()
         .for_each(|side| side.kernel = side.subject.kernel.as_ref().map(kernel));
-    Some(experiment.with(guests).plan(host_kernel, key(Machine::default(), Vec::new())))
+    Some(experiment.with_method(guests).plan(host_kernel, key(Machine::default(), Vec::new())))
 }
 
-/// The comparison of counts that a run of this plan ends with, whatever it measured.
+/// Comparison of counts of a run of this plan, without measurements.
 fn counts_comparison(plan: &Plan<CountsPlan>) -> Comparison {
     let Plan { seed, threshold_percent, method, .. } = plan.clone();
     let CountsPlan { asked, key, kernels, layouts, workloads, .. } = method;
@@ -71,7 +71,7 @@ fn counts_comparison(plan: &Plan<CountsPlan>) -> Comparison {
     Comparison { title, threshold_percent, method, rows, warnings: Vec::new() }
 }
 
-/// The comparison of times that a run of this plan ends with, whatever it measured.
+/// Comparison of times of a run of this plan, without measurements.
 fn times_comparison(plan: Plan<TimesPlan>) -> Comparison {
     let Plan { seed, threshold_percent, method: plan, .. } = plan;
     let failed = || Evidence::Counts(Default::default());
@@ -92,25 +92,25 @@ fn times_comparison(plan: Plan<TimesPlan>) -> Comparison {
     Comparison { title: "t".into(), threshold_percent, method, rows, warnings: Vec::new() }
 }
 
-/// The comparison that a run of this experiment ends with, as it comes out of a file.
+/// Comparison of a run of this experiment, written as JSON and read back.
 fn comparison(experiment: &Experiment) -> Comparison {
-    let made = match &experiment.method {
+    let comparison = match &experiment.method {
         ExperimentMethod::Counts(_) => counts_comparison(&counts_plan(experiment).unwrap()),
         ExperimentMethod::Times(_) => times_comparison(times_plan(experiment).unwrap()),
         ExperimentMethod::Guests(_) => guests_comparison(guests_plan(experiment).unwrap()),
     };
-    serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap()
+    serde_json::from_str(&serde_json::to_string(&comparison).unwrap()).unwrap()
 }
 
-/// The comparison of guests that a run of this plan ends with, whatever it measured.
+/// Comparison of guests of a run of this plan, without measurements.
 fn guests_comparison(plan: Plan<GuestsPlan>) -> Comparison {
     let Plan { threshold_percent, method: plan, .. } = plan;
     let (rows, method) = (Vec::new(), ComparisonMethod::Guests(GuestsComparison { plan }));
     Comparison { title: "t".into(), threshold_percent, method, rows, warnings: Vec::new() }
 }
 
-/// Diff of the measurements of this experiment.
-fn diff(experiment: &Experiment) -> Option<Comparison> {
+/// Comparison that `ktax diff` makes of the measurements of this experiment; `None` without counts.
+fn stored_comparison(experiment: &Experiment) -> Option<Comparison> {
     let plan = counts_plan(experiment)?;
     let groups = side_rows(&plan);
     let (base, change) = groups.split_at(groups.len() / 2);
@@ -126,34 +126,35 @@ fn diff(experiment: &Experiment) -> Option<Comparison> {
     Some(counts_comparison(&stored_plan(&rows, plan.threshold_percent)?))
 }
 
-/// The experiment of a printed command.
-fn typed(name: &str, words: &[String]) -> Experiment {
+/// Parses the experiment of a printed command.
+fn parse_command(name: &str, words: &[String]) -> Experiment {
     assert_eq!(words[..2], ["ktax", "compare"], "{name}: {words:?}");
-    let typed =
-        Typed::try_parse_from(&words[1..]).unwrap_or_else(|error| panic!("{name}: {error}"));
-    typed.experiment.experiment().unwrap_or_else(|error| panic!("{name}: {error}"))
+    let command_line =
+        CommandLine::try_parse_from(&words[1..]).unwrap_or_else(|error| panic!("{name}: {error}"));
+    command_line.experiment.experiment().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Checks that the printed command asks for the same experiment: that of a comparison, and that of
-/// a diff of what the store has of it.
+/// Checks that the commands of a comparison and of a diff of stored measurements describe the same
+/// experiment.
 fn check(name: &str, experiment: &Experiment) {
     let compared = comparison(experiment);
     let words = compared.view().again;
     if let ComparisonMethod::Guests(guests) = &compared.method {
-        // No command line asks for guests of a KVM host, so no other one is printed.
+        // No command line can describe guests of a KVM host, so no command is printed.
         assert_eq!(words, [""; 0], "{name}");
         assert_eq!(guests.plan, guests_plan(experiment).unwrap().method, "{name}");
         return;
     }
-    let again = typed(name, &words);
+    let again = parse_command(name, &words);
     assert_eq!(counts_plan(&again), counts_plan(experiment), "{name}: {words:?}");
     assert_eq!(times_plan(&again), times_plan(experiment), "{name}: {words:?}");
-    if let Some(diff) = diff(experiment) {
-        assert_eq!(diff.view().again, words, "{name}");
+    if let Some(stored) = stored_comparison(experiment) {
+        assert_eq!(stored.view().again, words, "{name}");
     }
 }
 
-fn counted(name: &str, head: &str, base: &str, change: &str) {
+/// Checks an experiment of counts with these keys.
+fn check_counts(name: &str, head: &str, base: &str, change: &str) {
     let text = format!(
         "title = \"t\"\nsame = true\n{head}\n[base]\nkernel = \"k\"\n{base}\n[change]\n\
          kernel = \"k\"\n{change}\n"
@@ -164,7 +165,7 @@ fn counted(name: &str, head: &str, base: &str, change: &str) {
 }
 
 #[test]
-fn every_shipped_experiment_is_asked_for_again() {
+fn the_command_of_every_built_in_experiment_describes_it() {
     for built_in in plan::experiments() {
         check(built_in.name, &Experiment::parse(built_in.text, built_in.name).unwrap());
     }
@@ -172,7 +173,7 @@ fn every_shipped_experiment_is_asked_for_again() {
 
 /// Reports of a ledger's run directories print commands, too.
 #[test]
-fn every_addition_of_a_shipped_ledger_is_asked_for_again() {
+fn the_command_of_every_addition_of_a_built_in_ledger_describes_it() {
     for built_in in plan::ledgers() {
         for (name, experiment) in Ledger::parse(built_in.text, built_in.name).unwrap().experiments {
             check(&format!("{}: {name}", built_in.name), &experiment);
@@ -180,10 +181,19 @@ fn every_addition_of_a_shipped_ledger_is_asked_for_again() {
     }
 }
 
-/// Each point of a line whose guests have nothing but a boot line.
+/// Guests of a history have no settings but a boot line.
 #[test]
-fn a_step_of_a_history_is_asked_for_again() {
-    for head in [KEYS[0], KEYS[1], KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]] {
+fn the_command_of_a_step_of_a_history_describes_it() {
+    for head in [
+        HEAD_KEYS[0],
+        HEAD_KEYS[1],
+        HEAD_KEYS[11],
+        HEAD_KEYS[12],
+        HEAD_KEYS[13],
+        HEAD_KEYS[15],
+        HEAD_KEYS[16],
+        HEAD_KEYS[17],
+    ] {
         let text = format!(
             "title = \"t\"\nthreshold_percent = 0.5\n{ROW}\n{head}\n[base]\nkernel = \
              \"debian:a=1\"\nboot_line = \"quiet\"\n[change]\nkernel = \"debian:a=2\"\n"
@@ -205,8 +215,12 @@ fn a_step_of_a_history_is_asked_for_again() {
             asked: Some(asked),
             points: points.to_vec(),
         };
-        let words = plan::HistorySteps::new(&line, 0.5).again(&points[0], &points[1]);
-        assert_eq!(counts_plan(&typed(head, &words)), counts_plan(&experiment), "{words:?}");
+        let words = plan::HistorySteps::new(&line, 0.5).words(&points[0], &points[1]);
+        assert_eq!(
+            counts_plan(&parse_command(head, &words)),
+            counts_plan(&experiment),
+            "{words:?}"
+        );
     }
 }
 
@@ -228,7 +242,7 @@ fn point(subject: &Subject) -> HistoryPoint {
 const ROW: &str = "workloads = [\"getppid\"]";
 
 /// Keys at the head of a file.
-const KEYS: [&str; 28] = [
+const HEAD_KEYS: [&str; 28] = [
     "layouts = 3",
     "seed = 7",
     "threshold_percent = 2.5",
@@ -260,7 +274,7 @@ const KEYS: [&str; 28] = [
 ];
 
 /// Keys of a side.
-const OF_SIDE: [&str; 15] = [
+const SIDE_KEYS: [&str; 15] = [
     "boot_line = \"quiet dyndbg='file a.c +p'\"",
     "config = [\"CONFIG_A=y\", \"some.config\"]",
     "patches = [\"1.patch\", \"2.patch\"]",
@@ -279,19 +293,19 @@ const OF_SIDE: [&str; 15] = [
 ];
 
 #[test]
-fn every_key_alone_is_asked_for_again() {
-    for key in KEYS {
+fn the_command_has_the_flag_of_every_key() {
+    for key in HEAD_KEYS {
         let head = if key.contains("workloads") || key.contains("program") { "" } else { ROW };
-        counted(key, &format!("{head}\n{key}"), "", "");
+        check_counts(key, &format!("{head}\n{key}"), "", "");
     }
-    for key in OF_SIDE {
-        counted(&format!("base: {key}"), ROW, key, "");
-        counted(&format!("change: {key}"), ROW, "", key);
-        counted(&format!("both: {key}"), ROW, key, key);
+    for key in SIDE_KEYS {
+        check_counts(&format!("base: {key}"), ROW, key, "");
+        check_counts(&format!("change: {key}"), ROW, "", key);
+        check_counts(&format!("both: {key}"), ROW, key, key);
         let disk = format!("{ROW}\ndisk = {{ fs = \"btrfs\" }}\nmodules = [\"nf_tables\"]");
-        counted(&format!("change, with a disk of both: {key}"), &disk, "", key);
+        check_counts(&format!("change, with a disk of both: {key}"), &disk, "", key);
         let program = "program = [{ command = [\"a\"] }]";
-        counted(&format!("change, with a program: {key}"), program, "", key);
+        check_counts(&format!("change, with a program: {key}"), program, "", key);
     }
     let source = "start_config = \"defconfig\"\ntree = \"linux\"";
     let git = "kernel = \"git:v6.12\"";
@@ -327,7 +341,7 @@ const TIMED: [(&str, &str, &str); 15] = [
 const GUEST: &str = "kernel = \"k\"\nboot_line = \"quiet\"";
 
 #[test]
-fn every_timed_key_alone_is_asked_for_again() {
+fn the_command_has_the_flag_of_every_timed_key() {
     for (head, base, change) in TIMED {
         let text =
             format!("title = \"t\"\nsame = true\n{head}\n[base]\n{base}\n[change]\n{change}\n");
@@ -337,7 +351,7 @@ fn every_timed_key_alone_is_asked_for_again() {
 }
 
 /// Rows of random experiments.
-const ROWS: [&str; 4] = [ROW, KEYS[18], KEYS[23], KEYS[26]];
+const ROWS: [&str; 4] = [ROW, HEAD_KEYS[18], HEAD_KEYS[23], HEAD_KEYS[26]];
 
 /// Random keys of counting experiments: at the head, and of each side.
 fn heads() -> impl Strategy<Value = String> {
@@ -360,7 +374,8 @@ fn heads() -> impl Strategy<Value = String> {
             percent.map_or(String::new(), |percent| format!("threshold_percent = {percent}\n"))
         }),
     );
-    let keys = (some_of(&KEYS[4..9]), some_of(&KEYS[9..12]), prop::sample::select(&ROWS[..]));
+    let keys =
+        (some_of(&HEAD_KEYS[4..9]), some_of(&HEAD_KEYS[9..12]), prop::sample::select(&ROWS[..]));
     (machine, numbers, keys).prop_map(|(machine, (a, b, c, d), (disk, other, rows))| {
         format!("{a}{b}{d}{disk}{other}{rows}\n{machine}{c}")
     })
@@ -388,8 +403,8 @@ fn sides() -> impl Strategy<Value = String> {
             value.map_or(String::new(), |value| format!("{key} = {}\n", quoted(value)))
         })
     };
-    let keys = prop::sample::subsequence(&OF_SIDE[1..5], 0..=4);
-    let more = (some_of(&OF_SIDE[5..8]), some_of(&OF_SIDE[8..9]));
+    let keys = prop::sample::subsequence(&SIDE_KEYS[1..5], 0..=4);
+    let more = (some_of(&SIDE_KEYS[5..8]), some_of(&SIDE_KEYS[8..9]));
     (kernel, text("boot_line", "[ -~]{0,30}"), text("setup", "[ -~\n]{1,30}"), keys, more).prop_map(
         |(kernel, boot_line, setup, keys, (disk, files))| {
             let keys = keys.join("\n");
@@ -404,12 +419,12 @@ proptest! {
         ..ProptestConfig::with_cases(1000)
     })]
     #[test]
-    fn random_experiments_are_asked_for_again(head in heads(), base in sides(), change in sides()) {
+    fn commands_describe_random_counts(head in heads(), base in sides(), change in sides()) {
         let text = format!(
             "title = \"t\"\nsame = true\n{head}\n[base]\n{base}\n[change]\n{change}\n"
         );
         let experiment = Experiment::parse(&text, "t.toml");
-        prop_assume!(experiment.as_ref().is_ok_and(counts_plan_fits));
+        prop_assume!(experiment.as_ref().is_ok_and(rows_fit_into_memory));
         check(&text, &experiment.unwrap());
     }
 }
@@ -493,7 +508,7 @@ fn check_text(head: &str, base: &str, change: &str) {
 
 proptest! {
     #[test]
-    fn random_times_are_asked_for_again(
+    fn commands_describe_random_timed_experiments(
         head in timed_heads(),
         base in settings(),
         change in settings(),
@@ -504,30 +519,31 @@ proptest! {
     }
 
     #[test]
-    fn random_guests_travel_whole((head, base, change) in guests()) {
+    fn comparisons_keep_the_keys_of_random_guests((head, base, change) in guests()) {
         check_text(&head, &base, &change);
     }
 }
 
-/// Returns true if the rows fit into the memory.
-fn counts_plan_fits(experiment: &Experiment) -> bool {
+/// Returns true if the rows fit into the memory of the guest.
+fn rows_fit_into_memory(experiment: &Experiment) -> bool {
     experiment.method.counts().is_some_and(|counts| counts.rows().is_ok())
 }
 
 #[test]
-fn the_help_and_the_table_of_keys_name_the_same_flags() {
-    let command = Typed::command();
-    let known: Vec<&str> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+fn every_flag_belongs_to_a_key() {
+    let command = CommandLine::command();
+    let flags_of_help: Vec<&str> =
+        command.get_arguments().filter_map(|arg| arg.get_long()).collect();
     for key in plan::KEYS {
         let flags = key.flags.iter().filter_map(|flag| flag.strip_prefix("--"));
         for flag in flags.filter(|flag| !flag.starts_with(' ')) {
             let flags = flag.split(" or --");
-            flags.for_each(|flag| assert!(known.contains(&flag), "{flag} of {}", key.name));
+            flags.for_each(|flag| assert!(flags_of_help.contains(&flag), "{flag} of {}", key.name));
         }
     }
     // Some flags set no key of their own.
     let without = ["kernel", "machine", "config", "patch", "workload", "help", "setup", "prepare"];
-    for long in known.iter().filter(|long| !without.contains(long)) {
+    for long in flags_of_help.iter().filter(|long| !without.contains(long)) {
         let flag = format!("--{long}");
         assert!(plan::KEYS.iter().any(|key| key.flags.contains(&&*flag)), "{flag} has no key");
     }

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, FromArgMatches, Subcommand};
 
 use super::Exit;
 use super::options::HostArgs;
-use super::output::{note, stopped, write_foreign, write_stdout};
+use super::output::{note, note_stopped, write_foreign, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::kvm_host::{self, CommandOutput, FileForHost};
 use crate::flow::{Error, ErrorContext};
@@ -33,10 +33,10 @@ pub struct KvmHostArgs {
     kernel: String,
     /// Add TEXT to the boot line of the host's kernel, such as lockdown=confidentiality
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    #[arg(value_parser = printable)]
+    #[arg(value_parser = boot_line)]
     boot_line: String,
     /// Put a file at /files/NAME; repeat for more
-    #[arg(long, value_name = "NAME=PATH", value_parser = named)]
+    #[arg(long, value_name = "NAME=PATH", value_parser = file_for_host)]
     file: Vec<FileForHost>,
     #[command(flatten)]
     host: HostArgs,
@@ -53,8 +53,8 @@ Examples:
 pub fn run_in_host(args: &KvmHostArgs) -> Result<Exit, Error> {
     let answer = match boot(args) {
         Ok(answer) => answer,
-        // Nothing is kept from which the command could continue.
-        Err(error) if error.is_cancelled() => return Ok(stopped("")),
+        // No state is kept, so no command can resume.
+        Err(error) if error.is_cancelled() => return Ok(note_stopped("")),
         Err(error) => return Err(error),
     };
     write_foreign(std::io::stdout(), &answer.stdout)?;
@@ -71,7 +71,7 @@ fn boot(args: &KvmHostArgs) -> Result<CommandOutput, Error> {
 }
 
 /// Parses a boot line, which QEMU and the kernel accept as printable ASCII.
-fn printable(text: &str) -> Result<String, Error> {
+fn boot_line(text: &str) -> Result<String, Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(text.to_owned()),
         false => {
@@ -80,8 +80,8 @@ fn printable(text: &str) -> Result<String, Error> {
     }
 }
 
-/// Parses `NAME=PATH`. NAME becomes a path of an archive, so it must be a plain file name.
-fn named(text: &str) -> Result<FileForHost, Error> {
+/// Parses `NAME=PATH`. NAME becomes a path in an archive, so it must be a plain file name.
+fn file_for_host(text: &str) -> Result<FileForHost, Error> {
     let wrong =
         |problem: &str| Error::user(format!("`{}` {problem}; write NAME=PATH", escape(text)));
     let (name, path) = text.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
@@ -96,11 +96,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files() {
-        let file = named("a=/b=c").unwrap();
+    fn the_name_of_a_file_has_no_directory() {
+        let file = file_for_host("a=/b=c").unwrap();
         assert_eq!((file.name.as_str(), file.path), ("a", PathBuf::from("/b=c")));
         for wrong in ["a", "=b", "../a=b", "a/b=c", "..=c", "a\n=b"] {
-            let error = named(wrong).unwrap_err().to_string();
+            let error = file_for_host(wrong).unwrap_err().to_string();
             assert!(error.ends_with("write NAME=PATH"), "{error}");
         }
     }
@@ -123,7 +123,7 @@ enum VmmCommand {
 }
 
 pub fn run_vmm(args: &VmmArgs) -> Result<Exit, Error> {
-    let (outcome, account) = match &args.command {
+    let (outcome, account_args) = match &args.command {
         VmmCommand::Raw(args) => (crate::vmm::raw::run(&args.loops.0)?, &args.account),
         // The account would be mixed with what the guest prints.
         VmmCommand::Linux(args) if args.account.is_stdout() => {
@@ -132,19 +132,19 @@ pub fn run_vmm(args: &VmmArgs) -> Result<Exit, Error> {
         }
         VmmCommand::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
     };
-    let GuestOutcome { account: counted, end } = outcome;
-    write_account(&counted, account)?;
+    let GuestOutcome { account, end } = outcome;
+    write_account(&account, account_args)?;
     Ok(match end? {
         GuestEnd::ByGuest => Exit::Ok,
         GuestEnd::BySignal => Exit::Cancelled,
     })
 }
 
-fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
+fn write_account(account: &Account, args: &AccountArgs) -> Result<(), Error> {
     let line = serde_json::to_string(account)?;
-    match to.account.as_deref() {
+    match args.account.as_deref() {
         None => note!("{line}"),
-        Some(_) if to.is_stdout() => write_stdout(&(line + "\n"))?,
+        Some(_) if args.is_stdout() => write_stdout(&(line + "\n"))?,
         Some(path) => std::fs::write(path, line + "\n")
             .or_host(format!("cannot write {}", path.display()), "name another file")?,
     }
@@ -180,7 +180,7 @@ struct RawArgs {
     account: AccountArgs,
 }
 
-/// How often the guest does each kind: an option for each.
+/// Number of operations of each kind, with one option for each kind.
 #[derive(Debug)]
 struct LoopArgs(RawLoops);
 
@@ -199,10 +199,10 @@ impl clap::Args for LoopArgs {
 
 impl FromArgMatches for LoopArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<LoopArgs, clap::Error> {
-        let times = |kind: RawKind| matches.get_one(kind.name()).copied().unwrap_or_default();
+        let count = |kind: RawKind| matches.get_one(kind.name()).copied().unwrap_or_default();
         let kinds = RawKind::ALL.into_iter();
         Ok(LoopArgs(
-            kinds.fold(RawLoops::default(), |loops, kind| loops.with_count(kind, times(kind))),
+            kinds.fold(RawLoops::default(), |loops, kind| loops.with_count(kind, count(kind))),
         ))
     }
 
@@ -242,7 +242,7 @@ struct LinuxArgs {
     account: AccountArgs,
 }
 
-/// Parses the name of a feature of KVM's own.
+/// Parses the name of one of KVM's own features.
 fn feature() -> impl TypedValueParser<Value = KvmFeature> {
     let names = PossibleValuesParser::new(KvmFeature::ALL.map(|feature| feature.name));
     names.map(|name| KvmFeature::named(&name).expect("the parser accepts no other name"))

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::experiment::random_seed;
-use super::options::{HostArgs, MachineArgs, first_free, model, number};
-use super::output::{OutputArgs, stopped, write_stdout, write_words};
+use super::options::{HostArgs, MachineArgs, first_unused_directory, model, number};
+use super::output::{OutputArgs, note_stopped, write_stdout, write_words};
 use super::terminal::{Terminal, with_bar_of_runs};
 use crate::flow::doctor::Check;
 use crate::flow::{self, CalibrateOrder, Error, Session, StatOrder};
@@ -59,12 +59,12 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Error> {
     else {
         return Ok(Exit::Cancelled);
     };
-    let healthy = !findings.iter().any(Check::is_bad);
+    let is_healthy = !findings.iter().any(Check::is_bad);
     match args.json {
         true => write_stdout(&report::to_json(&findings)?)?,
         false => write_words(&findings.iter().map(check_line).collect::<String>())?,
     }
-    Ok(if healthy { Exit::Ok } else { Exit::NotRun })
+    Ok(if is_healthy { Exit::Ok } else { Exit::NotRun })
 }
 
 fn restore(json: bool) -> Result<Exit, Error> {
@@ -118,7 +118,7 @@ pub struct StatArgs {
     /// Compare with this command, the base; ktax splits it into words as a shell does
     #[arg(long, value_name = "COMMAND")]
     vs: Option<String>,
-    /// Use this random seed for which command of a pair runs first [default: drawn and printed]
+    /// Use this random seed for which command of a pair runs first [default: random, and printed]
     #[arg(long, value_name = "N", requires = "vs")]
     #[arg(allow_negative_numbers = true, value_parser = number(0..=u64::MAX))]
     seed: Option<u64>,
@@ -149,18 +149,18 @@ pub fn stat(args: &StatArgs) -> Result<Exit, Error> {
     let runs = order.commands.len() * order.runs as usize;
     let table = with_bar_of_runs(runs, false, |cancel, show| flow::stat(&order, cancel, show));
     let Some(table) = table? else {
-        return Ok(stopped(""));
+        return Ok(note_stopped(""));
     };
     args.output.print(&StatPage { table: &table, values: args.values })
 }
 
 impl StatArgs {
     fn order(&self) -> Result<StatOrder, Error> {
-        let with_base = self.vs.is_some();
+        let has_base = self.vs.is_some();
         Ok(StatOrder {
             commands: self.commands()?,
-            runs: self.runs.unwrap_or(if with_base { 10 } else { 1 }),
-            seed: with_base.then(|| self.seed.unwrap_or_else(random_seed)),
+            runs: self.runs.unwrap_or(if has_base { 10 } else { 1 }),
+            seed: has_base.then(|| self.seed.unwrap_or_else(random_seed)),
             is_shown: self.show_output,
             ignores_failure: self.ignore_failure,
         })
@@ -182,7 +182,7 @@ impl StatArgs {
 /// Arguments of the process with which `ktax stat` starts a command.
 #[derive(Debug, clap::Args)]
 pub struct HoldArgs {
-    /// Where to say why it does not start
+    /// Write the error to this file if the command does not start
     report: PathBuf,
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -193,11 +193,11 @@ pub fn hold(args: &HoldArgs) -> Result<Exit, Error> {
     Ok(Exit::Internal)
 }
 
-/// Measure what this machine takes for what ktax counts, so that ktax can estimate cycles.
+/// Measure the cycles of each counted event on this machine, so that ktax can estimate cycles.
 ///
-/// ktax times costly instructions, which takes seconds; those that only a kernel may execute need
-/// /dev/kvm. From rows that this machine ran it also learns what instructions, misses and
-/// page walks take. Each number has the interval in which 9 of 10 values lie.
+/// ktax times costly instructions, which takes seconds. Instructions that only a kernel may execute
+/// need /dev/kvm. With --counts and --times, ktax also fits the cycles of instructions, misses and
+/// page walks to measured rows. Each number has the interval in which 9 of 10 values lie.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CALIBRATE_EXAMPLES)]
 pub struct CalibrateArgs {
@@ -211,7 +211,7 @@ pub struct CalibrateArgs {
     /// Accept counts of another kernel than the one that this machine runs, for wider estimates
     #[arg(long, requires = "counts")]
     other_kernel: bool,
-    /// Write this machine's caches and branches into the file [default: those of a like machine;
+    /// Write this machine's caches and branches into the file [default: those of a similar machine;
     /// those that were modelled take precedence]
     #[arg(long, value_name = "MODEL|FILE", value_parser = model())]
     #[arg(hide_possible_values = true)]
@@ -241,23 +241,23 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
     let kinds = Costly::ALL.len();
     let table = with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&order, cancel, show));
     let Some(table) = table? else {
-        return Ok(stopped("; nothing was written"));
+        return Ok(note_stopped("; nothing was written"));
     };
     args.output.print(&table)
 }
 
-/// Compare the cycles that were estimated of an experiment with times of the same experiment.
+/// Compare the estimated cycles of an experiment with measured times of the same experiment.
 ///
-/// An experiment is counted with the model of the machine, and timed with KVM on this one. Of two
-/// results that are there, the first is counted and the second is timed. The rows that were
-/// estimated wrong come first.
+/// An experiment is counted with the model of the machine, and timed with KVM on this machine. If
+/// two results are named, the first must be counted and the second timed. Rows with wrong estimates
+/// come first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct ValidateArgs {
-    /// Measure this experiment; or read this directory, or file of --json, of counts
+    /// Measure this experiment, or read the counts in this directory or file of --json
     #[arg(value_name = "EXPERIMENT|COUNTED")]
     what: PathBuf,
-    /// Read this directory, or file of --json, of times
+    /// Read the times in this directory or file of --json
     #[arg(value_name = "TIMED")]
     timed: Option<PathBuf>,
     /// Estimate for this machine: a file that `ktax calibrate` wrote
@@ -283,22 +283,24 @@ pub fn validate(args: &ValidateArgs) -> Result<Exit, Error> {
             let machine = args.model.as_deref();
             args.output.print(&flow::validate_results(&args.what, timed, machine)?)
         }
-        None => args.host.measuring(&Terminal::new(), |session| measure_both(args, session)),
+        None => args.host.with_session(&Terminal::new(), |session| measure_both(args, session)),
     }
 }
 
 fn measure_both(args: &ValidateArgs, session: &Session<'_>) -> Result<Exit, Error> {
     let machine = args.model.as_ref().ok_or_else(|| {
         Error::user(
-            "an experiment is estimated for a machine: add --model FILE, which `ktax calibrate` \
-             writes; or name two results that are there",
+            "estimates need the model of a machine; add --model FILE, which `ktax calibrate` \
+             writes, or name two existing results",
         )
     })?;
     let text = flow::experiment_text(&args.what)?;
     let file = ExperimentFile::parse(&text, &args.what.display().to_string())?;
-    let out = args.out.clone().unwrap_or_else(first_free);
+    let out = args.out.clone().unwrap_or_else(first_unused_directory);
     match flow::validate(&file, machine, &out, session)? {
         Some(validation) => args.output.print(&validation),
-        None => Ok(stopped(&format!("; the same command with --out {} continues", out.display()))),
+        None => {
+            Ok(note_stopped(&format!("; the same command with --out {} continues", out.display())))
+        }
     }
 }

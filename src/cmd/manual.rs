@@ -1,5 +1,5 @@
-//! `completions` and `man`, and what help and manual pages print after the options: examples, exit
-//! statuses and references.
+//! `completions` and `man`, and the sections after the options in help and manual pages: examples,
+//! exit statuses and references.
 
 use std::path::{Path, PathBuf};
 
@@ -33,37 +33,38 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, Error> {
     let mut script = Vec::new();
     command.build();
-    let names = arguments(&command, &[]);
+    let lines = fish_arguments(&command, &[]);
     clap_complete::generate(args.shell, &mut command, "ktax", &mut script);
     let script = String::from_utf8_lossy(&script);
     write_stdout(&match args.shell {
-        Shell::Zsh => with_files(&script),
-        Shell::Fish => format!("{script}{names}"),
+        Shell::Zsh => offer_files(&script),
+        Shell::Fish => format!("{script}{lines}"),
         _ => script.into_owned(),
     })?;
     Ok(Exit::Ok)
 }
 
 /// Completions for fish of arguments without an option, for which clap_complete only offers files.
-fn arguments(command: &Command, above: &[&str]) -> String {
+fn fish_arguments(command: &Command, parents: &[&str]) -> String {
     let names = command.get_positionals().flat_map(|argument| argument.get_possible_values());
     let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
-    let mut lines = match (above, names.as_slice()) {
+    let mut lines = match (parents, names.as_slice()) {
         ([], _) | (_, []) => String::new(),
         ([first, rest @ ..], _) => {
-            let below = rest.iter().map(|name| format!("; and __fish_seen_subcommand_from {name}"));
-            let here = format!("__fish_ktax_using_subcommand {first}") + &below.collect::<String>();
-            format!("complete -c ktax -n \"{here}\" -a \"{}\"\n", names.join(" "))
+            let rest = rest.iter().map(|name| format!("; and __fish_seen_subcommand_from {name}"));
+            let condition =
+                format!("__fish_ktax_using_subcommand {first}") + &rest.collect::<String>();
+            format!("complete -c ktax -n \"{condition}\" -a \"{}\"\n", names.join(" "))
         }
     };
-    for below in command.get_subcommands() {
-        lines += &arguments(below, &[above, &[below.get_name()]].concat());
+    for subcommand in command.get_subcommands() {
+        lines += &fish_arguments(subcommand, &[parents, &[subcommand.get_name()]].concat());
     }
     lines
 }
 
-/// Adds files to the names that zsh offers: experiments and ledgers can be files.
-fn with_files(script: &str) -> String {
+/// Makes zsh offer files beside the names of experiments and ledgers, which can be files.
+fn offer_files(script: &str) -> String {
     let names = |files: Vec<plan::BuiltIn>| {
         files.iter().map(|file| file.name).collect::<Vec<_>>().join(" ")
     };
@@ -78,38 +79,39 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     if let Some(out) = &args.out {
-        let what = || format!("cannot write manual pages to {}", out.display());
-        let next = "give --out another directory";
-        std::fs::create_dir_all(out).or_host(what(), next)?;
-        write_pages(&command, "ktax", out).or_host(what(), next)?;
+        let problem = || format!("cannot write manual pages to {}", out.display());
+        let next_step = "give --out another directory";
+        std::fs::create_dir_all(out).or_host(problem(), next_step)?;
+        write_pages(&command, "ktax", out).or_host(problem(), next_step)?;
         return Ok(Exit::Ok);
     }
-    let (mut named, mut page_name) = (command, "ktax".to_owned());
+    let (mut command, mut page_name) = (command, "ktax".to_owned());
     for name in &args.command {
         let unknown = || {
             Error::user(format!(
-                "there is no command {name:?}; `ktax help` lists them, and `ktax help COMMAND` \
-                 those below a command"
+                "there is no command {name:?}; `ktax help` lists the commands, and `ktax help \
+                 COMMAND` its subcommands"
             ))
         };
-        let below =
-            named.get_subcommands().find(|below| below.get_name() == name && !below.is_hide_set());
-        named = below.cloned().ok_or_else(unknown)?;
+        let subcommand = command
+            .get_subcommands()
+            .find(|subcommand| subcommand.get_name() == name && !subcommand.is_hide_set());
+        command = subcommand.cloned().ok_or_else(unknown)?;
         page_name += &format!("-{name}");
     }
-    write_stdout(&String::from_utf8_lossy(&page(&named, &page_name)?))?;
+    write_stdout(&String::from_utf8_lossy(&page(&command, &page_name)?))?;
     Ok(Exit::Ok)
 }
 
 /// Writes the page of a command and of its listed subcommands.
 fn write_pages(command: &Command, name: &str, out: &Path) -> std::io::Result<()> {
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        write_pages(below, &format!("{name}-{}", below.get_name()), out)?;
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        write_pages(subcommand, &format!("{name}-{}", subcommand.get_name()), out)?;
     }
     std::fs::write(out.join(format!("{name}.1")), page(command, name)?)
 }
 
-/// Manual page of a command. clap would put everything behind the options into one section.
+/// Manual page of a command. clap would put everything after the options into one section.
 fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     let man = clap_mangen::Man::new(command.clone());
     let mut page = Vec::new();
@@ -120,12 +122,12 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut page)?;
     }
-    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+    if command.get_subcommands().any(|subcommand| !subcommand.is_hide_set()) {
         man.render_subcommands_section(&mut page)?;
     }
     for (heading, lines) in sections(command, name) {
         // Print examples exactly.
-        let lines: Vec<String> = lines.iter().map(|line| roff(line)).collect();
+        let lines: Vec<String> = lines.iter().map(|line| escape_roff(line)).collect();
         page.extend(format!(".SH \"{heading}\"\n.nf\n{}\n.fi\n", lines.join("\n")).bytes());
     }
     if command.get_version().is_some() {
@@ -134,8 +136,8 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Escapes a line, so that roff finds no request in it and keeps its hyphens.
-fn roff(line: &str) -> String {
+/// Escapes a line, so that roff finds no request in the line and keeps its hyphens.
+fn escape_roff(line: &str) -> String {
     let escaped = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if escaped.starts_with('.') { format!("\\&{escaped}") } else { escaped }
 }
@@ -144,30 +146,30 @@ fn roff(line: &str) -> String {
 struct Manual {
     /// Words of the command, such as `exits record`.
     words: &'static str,
-    /// Exit statuses, unless its own help lists them.
+    /// Exit statuses; unused if the help of the command lists its own.
     statuses: &'static [(Exit, &'static str)],
     /// Pages of commands for the same task, such as `store-prune`.
     related: &'static str,
-    /// Page of docs/ about it; empty for that of the command above.
+    /// Page of docs/ about the command; empty for the page of its parent command.
     page: &'static str,
 }
 
 /// Statuses of commands that print or keep results.
-const PRINTS: &[(Exit, &str)] = &[
+const PRINT_STATUSES: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
     (Exit::Internal, "ktax or its host failed"),
-    (Exit::Usage, "usage error, or what was named is not there"),
+    (Exit::Usage, "usage error, or a named file or result does not exist"),
 ];
 
 /// Statuses of commands that check files and name the damaged ones.
-const CHECKS: &[(Exit, &str)] = &[
-    (Exit::Ok, "all of it is sound"),
+const CHECK_STATUSES: &[(Exit, &str)] = &[
+    (Exit::Ok, "everything is sound"),
     (Exit::Internal, "something is damaged or was refused, or the host failed"),
     (Exit::Usage, "usage error"),
 ];
 
 /// Statuses of commands that judge whether the change is slower.
-const COMPARES: &[(Exit, &str)] = &[
+const COMPARE_STATUSES: &[(Exit, &str)] = &[
     (Exit::Ok, "no slowdown detected"),
     (Exit::Internal, "ktax or its host failed"),
     (Exit::Usage, "usage or plan error"),
@@ -178,16 +180,16 @@ const COMPARES: &[(Exit, &str)] = &[
 ];
 
 /// Statuses of commands that measure or record without a verdict.
-const MEASURES: &[(Exit, &str)] = &[
+const MEASURE_STATUSES: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
     (Exit::Internal, "ktax or its host failed"),
     (Exit::Usage, "usage error"),
-    (Exit::NotRun, "what was to be measured did not run, or QEMU or KVM is missing"),
+    (Exit::NotRun, "nothing was measured: a boot or a run failed, or QEMU or KVM is missing"),
     (Exit::Cancelled, "stopped by Ctrl-C"),
 ];
 
 /// Statuses of `ktax` itself, which its help lists.
-const NONE: &[(Exit, &str)] = &[];
+const NO_STATUSES: &[(Exit, &str)] = &[];
 
 const fn manual(
     words: &'static str,
@@ -200,58 +202,58 @@ const fn manual(
 
 /// Additions of every command that help lists.
 const MANUALS: &[Manual] = &[
-    manual("", NONE, "compare doctor", "how-it-works.md"),
-    manual("compare", COMPARES, "plan run report bisect ledger diff", "compare.md"),
-    manual("plan", MEASURES, "run compare", "rundir.md"),
-    manual("run", COMPARES, "plan analyse report", "rundir.md"),
-    manual("analyse", COMPARES, "run report", "rundir.md"),
-    manual("report", PRINTS, "compare show", "compare.md"),
-    manual("ledger", COMPARES, "compare bisect", "ledger.md"),
-    manual("bisect", COMPARES, "compare", "bisect.md"),
-    manual("bisect start", COMPARES, "", ""),
-    manual("bisect run", COMPARES, "", ""),
-    manual("campaign", MEASURES, "history site", "campaign.md"),
-    manual("campaign plan", MEASURES, "", ""),
-    manual("campaign run", MEASURES, "", ""),
-    manual("campaign status", PRINTS, "", ""),
-    manual("campaign collect", MEASURES, "", ""),
-    manual("campaign sbatch", PRINTS, "", ""),
-    manual("exits", MEASURES, "compare", "exits.md"),
-    manual("exits record", MEASURES, "", ""),
-    manual("exits watch", MEASURES, "", ""),
-    manual("exits report", PRINTS, "", ""),
-    manual("exits diff", PRINTS, "", ""),
-    manual("workloads", PRINTS, "compare", "workloads.md"),
-    manual("workloads show", PRINTS, "", ""),
-    manual("workloads run", MEASURES, "stat", "native.md"),
-    manual("experiments", PRINTS, "compare ledger", "compare.md"),
-    manual("stat", MEASURES, "workloads-run", "native.md"),
-    manual("calibrate", MEASURES, "validate compare", "estimates.md"),
-    manual("validate", MEASURES, "calibrate compare", "estimates.md"),
-    manual("log", PRINTS, "show diff store-prune", "history.md"),
-    manual("show", PRINTS, "log report", "history.md"),
-    manual("diff", COMPARES, "log tag compare", "history.md"),
-    manual("history", PRINTS, "diff site", "history.md"),
-    manual("tag", PRINTS, "log diff", "history.md"),
-    manual("site", PRINTS, "history log", "history.md"),
-    manual("import", CHECKS, "store log", "store.md"),
-    manual("store", PRINTS, "log import cache", "store.md"),
-    manual("store du", PRINTS, "", ""),
-    manual("store fsck", CHECKS, "", ""),
-    manual("store gc", PRINTS, "", ""),
-    manual("store prune", PRINTS, "tag log", ""),
-    manual("store index", PRINTS, "", "history.md"),
-    manual("store export", CHECKS, "", ""),
-    manual("store import", CHECKS, "", ""),
-    manual("cache", PRINTS, "store doctor", "cache.md"),
-    manual("cache du", PRINTS, "", ""),
-    manual("cache clean", PRINTS, "", ""),
-    manual("doctor", PRINTS, "cache compare", "install.md"),
-    manual("completions", PRINTS, "man", "install.md"),
-    manual("man", PRINTS, "completions", "install.md"),
+    manual("", NO_STATUSES, "compare doctor", "how-it-works.md"),
+    manual("compare", COMPARE_STATUSES, "plan run report bisect ledger diff", "compare.md"),
+    manual("plan", MEASURE_STATUSES, "run compare", "rundir.md"),
+    manual("run", COMPARE_STATUSES, "plan analyse report", "rundir.md"),
+    manual("analyse", COMPARE_STATUSES, "run report", "rundir.md"),
+    manual("report", PRINT_STATUSES, "compare show", "compare.md"),
+    manual("ledger", COMPARE_STATUSES, "compare bisect", "ledger.md"),
+    manual("bisect", COMPARE_STATUSES, "compare", "bisect.md"),
+    manual("bisect start", COMPARE_STATUSES, "", ""),
+    manual("bisect run", COMPARE_STATUSES, "", ""),
+    manual("campaign", MEASURE_STATUSES, "history site", "campaign.md"),
+    manual("campaign plan", MEASURE_STATUSES, "", ""),
+    manual("campaign run", MEASURE_STATUSES, "", ""),
+    manual("campaign status", PRINT_STATUSES, "", ""),
+    manual("campaign collect", MEASURE_STATUSES, "", ""),
+    manual("campaign sbatch", PRINT_STATUSES, "", ""),
+    manual("exits", MEASURE_STATUSES, "compare", "exits.md"),
+    manual("exits record", MEASURE_STATUSES, "", ""),
+    manual("exits watch", MEASURE_STATUSES, "", ""),
+    manual("exits report", PRINT_STATUSES, "", ""),
+    manual("exits diff", PRINT_STATUSES, "", ""),
+    manual("workloads", PRINT_STATUSES, "compare", "workloads.md"),
+    manual("workloads show", PRINT_STATUSES, "", ""),
+    manual("workloads run", MEASURE_STATUSES, "stat", "native.md"),
+    manual("experiments", PRINT_STATUSES, "compare ledger", "compare.md"),
+    manual("stat", MEASURE_STATUSES, "workloads-run", "native.md"),
+    manual("calibrate", MEASURE_STATUSES, "validate compare", "estimates.md"),
+    manual("validate", MEASURE_STATUSES, "calibrate compare", "estimates.md"),
+    manual("log", PRINT_STATUSES, "show diff store-prune", "history.md"),
+    manual("show", PRINT_STATUSES, "log report", "history.md"),
+    manual("diff", COMPARE_STATUSES, "log tag compare", "history.md"),
+    manual("history", PRINT_STATUSES, "diff site", "history.md"),
+    manual("tag", PRINT_STATUSES, "log diff", "history.md"),
+    manual("site", PRINT_STATUSES, "history log", "history.md"),
+    manual("import", CHECK_STATUSES, "store log", "store.md"),
+    manual("store", PRINT_STATUSES, "log import cache", "store.md"),
+    manual("store du", PRINT_STATUSES, "", ""),
+    manual("store fsck", CHECK_STATUSES, "", ""),
+    manual("store gc", PRINT_STATUSES, "", ""),
+    manual("store prune", PRINT_STATUSES, "tag log", ""),
+    manual("store index", PRINT_STATUSES, "", "history.md"),
+    manual("store export", CHECK_STATUSES, "", ""),
+    manual("store import", CHECK_STATUSES, "", ""),
+    manual("cache", PRINT_STATUSES, "store doctor", "cache.md"),
+    manual("cache du", PRINT_STATUSES, "", ""),
+    manual("cache clean", PRINT_STATUSES, "", ""),
+    manual("doctor", PRINT_STATUSES, "cache compare", "install.md"),
+    manual("completions", PRINT_STATUSES, "man", "install.md"),
+    manual("man", PRINT_STATUSES, "completions", "install.md"),
 ];
 
-/// Lines of examples of commands whose own help has none.
+/// Command and line of each example, for commands whose own help has no examples.
 const EXAMPLES: &[(&str, &str)] = &[
     ("compare", "ktax compare lsm"),
     ("compare", "ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off"),
@@ -307,24 +309,25 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("man", "ktax man --out man1"),
 ];
 
-/// Adds examples and exit statuses to the help of a command and its subcommands; `above` are its
-/// words.
-pub fn completed(command: Command, above: &[&str]) -> Command {
-    let below: Vec<String> =
-        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let mut command = below.iter().fold(command, |command, name| {
-        let words = [above, &[name.as_str()]].concat();
-        command.mut_subcommand(name, |below| completed(below, &words))
+/// Adds examples and exit statuses to the help of a command and its subcommands. `words` are the
+/// words of the command without `ktax`.
+pub fn add_manuals(command: Command, words: &[&str]) -> Command {
+    let names: Vec<String> =
+        command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect();
+    let mut command = names.iter().fold(command, |command, name| {
+        let words = [words, &[name.as_str()]].concat();
+        command.mut_subcommand(name, |subcommand| add_manuals(subcommand, &words))
     });
-    let Some(manual) = find(&above.join(" ")) else { return command };
+    let Some(manual) = find_manual(&words.join(" ")) else { return command };
     let mut after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let has = |heading: &str, after: &str| after.lines().any(|line| line == heading);
+    let has_heading = |heading: &str, text: &str| text.lines().any(|line| line == heading);
     let examples = EXAMPLES.iter().filter(|(words, _)| *words == manual.words);
     let examples: String = examples.map(|(_, line)| format!("\n  {line}")).collect();
-    if !examples.is_empty() && !has("Examples:", &after) && !has("Example:", &after) {
+    if !examples.is_empty() && !has_heading("Examples:", &after) && !has_heading("Example:", &after)
+    {
         append(&mut after, &format!("Examples:{examples}"));
     }
-    if !manual.statuses.is_empty() && !has("Exit status:", &after) {
+    if !manual.statuses.is_empty() && !has_heading("Exit status:", &after) {
         let line = |(exit, meaning): &(Exit, &str)| format!("\n  {:<3} {meaning}", *exit as u8);
         let lines: String = manual.statuses.iter().map(line).collect();
         append(&mut after, &format!("Exit status:{lines}"));
@@ -342,12 +345,12 @@ fn append(text: &mut String, section: &str) {
     *text += section;
 }
 
-fn find(words: &str) -> Option<&'static Manual> {
+fn find_manual(words: &str) -> Option<&'static Manual> {
     MANUALS.iter().find(|manual| manual.words == words)
 }
 
-/// Sections of a manual page after the options: those of the help, and references. `name` is the
-/// name of the page, such as `ktax-exits-record`.
+/// Sections of a manual page after the options: the sections of the help, and references. `name` is
+/// the name of the page, such as `ktax-exits-record`.
 pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
@@ -379,20 +382,20 @@ pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
     sections
 }
 
-/// Pages of the command above, of the subcommands, and of the same task.
+/// Pages of the parent command, of the subcommands, and of commands for the same task.
 fn see_also(command: &Command, name: &str) -> Vec<String> {
     let words = name.split('-').skip(1).collect::<Vec<_>>().join(" ");
-    let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());
-    let listed = command.get_subcommands().filter(|below| !below.is_hide_set());
-    let below = listed.map(Command::get_name).filter(|below| *below != "help");
-    let below = below.map(|below| format!("{name}-{below}"));
-    let related = find(&words).map_or("", |manual| manual.related);
+    let parent = name.rsplit_once('-').map(|(parent, _)| parent.to_owned());
+    let listed = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    let subcommands = listed.map(Command::get_name).filter(|subcommand| *subcommand != "help");
+    let subcommands = subcommands.map(|subcommand| format!("{name}-{subcommand}"));
+    let related = find_manual(&words).map_or("", |manual| manual.related);
     let related = related.split_whitespace().map(|related| format!("ktax-{related}"));
-    let mut pages: Vec<String> = above.into_iter().chain(below).chain(related).collect();
+    let mut pages: Vec<String> = parent.into_iter().chain(subcommands).chain(related).collect();
     pages.dedup();
     let pages: Vec<String> = pages.iter().map(|page| format!("{page}(1)")).collect();
     let group = words.split(' ').next().unwrap_or_default();
-    let pages_of_docs = [find(&words), find(group)].into_iter().flatten();
+    let pages_of_docs = [find_manual(&words), find_manual(group)].into_iter().flatten();
     let page = pages_of_docs.map(|manual| manual.page).find(|page| !page.is_empty());
     let page = page.map(|page| format!("docs/{page} in the documents of ktax"));
     [Some(pages.join(", ")), page].into_iter().flatten().collect()

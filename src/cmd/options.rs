@@ -13,7 +13,7 @@ use clap::{Arg, Args, Command};
 use serde_json::Value;
 
 use super::Exit;
-use super::output::{note, write_either};
+use super::output::{note, write_text_or_json};
 use crate::flow::{
     self, Budget, Cancel, Error, ErrorContext, Limits, Observer, Session, Stored, UsedStore,
     cache_directory, qemu_program, store_directory,
@@ -34,7 +34,7 @@ pub struct HostArgs {
     /// Measure everything, and keep nothing for later
     #[arg(long, conflicts_with = "store", help_heading = "Host")]
     pub no_store: bool,
-    /// Measure PERCENT of what the store has again, and fail unless the counts are the same
+    /// Measure PERCENT of the stored rows again, and fail unless the counts are the same
     /// [default: 0]
     #[arg(long, value_name = "PERCENT", conflicts_with = "no_store", help_heading = "Host")]
     #[arg(allow_negative_numbers = true, value_parser = number(0_u8..=100))]
@@ -54,8 +54,8 @@ pub struct MachineArgs {
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub cache: Option<PathBuf>,
-    /// After measuring, remove what was not used for longest until the cache has at most SIZE, such
-    /// as 500M; `unlimited` removes nothing
+    /// After measuring, remove the least recently used entries until the cache has at most SIZE,
+    /// such as 500M; `unlimited` removes nothing
     #[arg(long, value_name = "SIZE", env = "KTAX_CACHE_SIZE", help_heading = "Host")]
     #[arg(default_value = "20G")]
     pub cache_size: Budget,
@@ -84,7 +84,7 @@ impl MachineArgs {
         })
     }
 
-    /// Number of VMs at a time.
+    /// Maximum number of VMs at a time.
     pub fn jobs(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.unwrap_or_else(cpus)
@@ -101,15 +101,15 @@ impl HostArgs {
     }
 
     /// Calls `measure` with a session, and cleans the cache afterwards.
-    pub fn measuring<T>(
+    pub fn with_session<T>(
         &self,
         observer: &dyn Observer,
         measure: impl FnOnce(&Session<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let session = self.session(observer)?;
-        let measured = measure(&session);
+        let result = measure(&session);
         flow::keep_cache_small(&session, self.machine.cache_size);
-        measured
+        result
     }
 
     /// Store to use; `None` with `--no-store`.
@@ -120,13 +120,13 @@ impl HostArgs {
     }
 }
 
-/// Flag that Ctrl-C raises; each command calls this once.
+/// Creates the flag that Ctrl-C sets. Each command calls this function once.
 pub fn cancel() -> Result<Cancel, Error> {
     Cancel::on_signals().or_host("cannot catch signals", "try again")
 }
 
-/// First unused name of ktax-1, ktax-2, …
-pub fn first_free() -> PathBuf {
+/// First name of ktax-1, ktax-2, … that no file has.
+pub fn first_unused_directory() -> PathBuf {
     let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
     names.find(|name| !Path::exists(name)).expect("numbers do not run out")
 }
@@ -140,15 +140,15 @@ pub struct StoreDir {
 }
 
 impl StoreDir {
-    /// Directory of the store, which need not exist.
+    /// Directory of the store; it may not exist yet.
     pub fn root(&self) -> Result<PathBuf, Error> {
         store_directory(self.store.as_deref()).ok_or_else(|| {
             Error::user("no store is in use: KTAX_STORE is empty, or HOME is not set; give --store")
         })
     }
 
-    /// Directory of the store for readers, who are told if it does not exist.
-    pub fn existing(&self) -> Result<PathBuf, Error> {
+    /// Directory of the store, for commands that read it; a note tells the user if there is none.
+    pub fn root_of_reader(&self) -> Result<PathBuf, Error> {
         let root = self.root()?;
         if !root.exists() {
             let path = escape_path(&root);
@@ -171,11 +171,11 @@ pub struct StoreJsonArgs {
 impl StoreJsonArgs {
     /// Directory of the store; a note says if it does not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
-        self.store.existing()
+        self.store.root_of_reader()
     }
 
     pub fn print(&self, text: &str, json: Value) -> Result<Exit, Error> {
-        write_either(self.json, text, &json)
+        write_text_or_json(self.json, text, &json)
     }
 }
 
@@ -192,12 +192,12 @@ pub struct StoreArgs {
 impl StoreArgs {
     /// Directory of the store; a note says if it does not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
-        self.dir.existing()
+        self.dir.root_of_reader()
     }
 
     pub fn open(&self) -> Result<Stored, Error> {
         let cache = cache_directory(self.cache.as_deref())?;
-        Stored::open(&self.dir.existing()?, &cache, &|text| note!("ktax: {text}"))
+        Stored::open(&self.dir.root_of_reader()?, &cache, &|text| note!("ktax: {text}"))
     }
 }
 
@@ -211,11 +211,11 @@ pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value =
 where
     T: Copy + Send + Sync + 'static,
 {
-    named(choices, |(_, name, _)| name, |(_, _, help)| help).map(|(value, ..)| value)
+    by_name(choices, |(_, name, _)| name, |(_, _, help)| help).map(|(value, ..)| value)
 }
 
-/// Parses one of these values by its name; `help` gives its line of help.
-pub fn named<T>(
+/// Parses the name of one of these values; `help` returns the line of help of a value.
+pub fn by_name<T>(
     values: &'static [T],
     name: fn(&T) -> &'static str,
     help: fn(&T) -> &'static str,
@@ -228,47 +228,49 @@ where
         help => PossibleValue::new(name(value)).help(help),
     });
     PossibleValuesParser::new(possible.collect::<Vec<_>>()).map(move |text| {
-        let chosen = values.iter().find(|value| name(value) == text);
-        *chosen.expect("the parser accepts no other name")
+        let value = values.iter().find(|value| name(value) == text);
+        *value.expect("the parser accepts no other name")
     })
 }
 
-/// Parses a whole number within these bounds. The message names them.
+/// Parses a whole number within these bounds. The error message names the bounds.
 pub fn number<T>(
     bounds: impl RangeBounds<T> + Clone + Send + Sync + 'static,
 ) -> impl TypedValueParser<Value = T>
 where
     T: Display + FromStr + PartialOrd + Clone + Send + Sync + 'static,
 {
-    let mut takes = "it takes a whole number".to_owned();
-    if let Bound::Included(least) = bounds.start_bound() {
-        takes += &format!(" from {least}");
+    let mut message = "it takes a whole number".to_owned();
+    if let Bound::Included(min) = bounds.start_bound() {
+        message += &format!(" from {min}");
     }
-    if let Bound::Included(most) = bounds.end_bound() {
-        takes += &format!(" to {most}");
+    if let Bound::Included(max) = bounds.end_bound() {
+        message += &format!(" to {max}");
     }
     move |text: &str| {
         let number = text.parse().ok().filter(|number| bounds.contains(number));
-        number.ok_or_else(|| takes.clone())
+        number.ok_or_else(|| message.clone())
     }
 }
 
 /// Parses a share in percent, with or without its sign: `5`, `5%` and `5 %` are the same.
 pub fn percent(text: &str) -> Result<f64, &'static str> {
     let number = text.trim().trim_end_matches('%').trim_end();
-    let is_one_sign = text.matches('%').count() <= 1;
+    let has_one_sign_at_most = text.matches('%').count() <= 1;
     let percent = number.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.filter(|_| is_one_sign).ok_or("it takes a number from 0 to 100, such as 0.5 or 5%")
+    percent
+        .filter(|_| has_one_sign_at_most)
+        .ok_or("it takes a number from 0 to 100, such as 0.5 or 5%")
 }
 
-/// Parses anything that `inner` does, and names some values for completions.
+/// Parser that accepts the same values as `inner`, and suggests some values for completions.
 #[derive(Clone)]
-pub struct Suggesting<P> {
+pub struct SuggestingParser<P> {
     inner: P,
-    names: fn() -> Vec<&'static str>,
+    suggestions: fn() -> Vec<&'static str>,
 }
 
-impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
+impl<P: TypedValueParser> TypedValueParser for SuggestingParser<P> {
     type Value = P::Value;
 
     fn parse_ref(
@@ -281,7 +283,7 @@ impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let names = (self.names)();
+        let names = (self.suggestions)();
         match names.is_empty() {
             true => None,
             false => Some(Box::new(names.into_iter().map(PossibleValue::new))),
@@ -290,42 +292,45 @@ impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
 }
 
 /// Parses a workload, a row or a group.
-pub fn workload() -> Suggesting<StringValueParser> {
-    Suggesting { inner: StringValueParser::new(), names: || plan::names().to_vec() }
+pub fn workload() -> SuggestingParser<StringValueParser> {
+    SuggestingParser {
+        inner: StringValueParser::new(),
+        suggestions: || plan::workload_names().to_vec(),
+    }
 }
 
 /// Parses a model, or the path of a machine.
-pub fn model() -> Suggesting<StringValueParser> {
-    let names = || plan::model_names().collect();
-    Suggesting { inner: StringValueParser::new(), names }
+pub fn model() -> SuggestingParser<StringValueParser> {
+    let suggestions = || plan::model_names().collect();
+    SuggestingParser { inner: StringValueParser::new(), suggestions }
 }
 
 /// Parses the value of a key of `[machine]`.
 pub fn machine_key(
     key: &'static ExperimentKey,
     flag: &MachineFlag,
-) -> Suggesting<impl TypedValueParser<Value = String>> {
+) -> SuggestingParser<impl TypedValueParser<Value = String>> {
     let inner = move |text: &str| key.check(text).map(|()| text.to_owned());
-    Suggesting { inner, names: flag.suggestions }
+    SuggestingParser { inner, suggestions: flag.suggestions }
 }
 
 /// Parses the path of an experiment, or the name of a built-in one.
-pub fn experiment() -> Suggesting<PathBufValueParser> {
-    let names = || plan::experiments().map(|file| file.name).collect();
-    Suggesting { inner: PathBufValueParser::new(), names }
+pub fn experiment() -> SuggestingParser<PathBufValueParser> {
+    let suggestions = || plan::experiments().map(|file| file.name).collect();
+    SuggestingParser { inner: PathBufValueParser::new(), suggestions }
 }
 
 /// Parses the path of a ledger, or the name of a built-in one.
-pub fn ledger() -> Suggesting<PathBufValueParser> {
-    let names = || plan::ledgers().map(|file| file.name).collect();
-    Suggesting { inner: PathBufValueParser::new(), names }
+pub fn ledger() -> SuggestingParser<PathBufValueParser> {
+    let suggestions = || plan::ledgers().map(|file| file.name).collect();
+    SuggestingParser { inner: PathBufValueParser::new(), suggestions }
 }
 
 /// Parses the name of a built-in experiment, ledger or machine.
-pub fn built_in() -> Suggesting<StringValueParser> {
-    let names = || {
+pub fn built_in() -> SuggestingParser<StringValueParser> {
+    let suggestions = || {
         let files = plan::experiments().chain(plan::ledgers()).chain(plan::machines());
         files.map(|file| file.name).collect()
     };
-    Suggesting { inner: StringValueParser::new(), names }
+    SuggestingParser { inner: StringValueParser::new(), suggestions }
 }

@@ -8,7 +8,7 @@ use clap::{Args, ColorChoice};
 use serde_json::Value;
 
 use super::Exit;
-use super::options::named;
+use super::options::by_name;
 use crate::flow::{self, Error};
 use crate::model::Saved;
 use crate::report::{
@@ -20,23 +20,23 @@ use crate::text::{ascii, escape};
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print in this format
-    #[arg(short, long, value_parser = named(FORMATS, |format| format.name, |_| ""))]
+    #[arg(short, long, value_parser = by_name(FORMATS, |format| format.name, |_| ""))]
     #[arg(default_value = TEXT.name, help_heading = "Output")]
     format: Format,
     /// Print as JSON, the same as --format json
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     json: bool,
     /// Also write a page for a browser, with pictures, to this file
-    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(page))]
-    #[arg(help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(value_parser = PathBufValueParser::new().try_map(writable_page))]
     html: Option<PathBuf>,
     /// Colour the verdicts of the text
     #[arg(long, default_value = "auto", value_name = "WHEN", help_heading = "Output")]
     color: ColorChoice,
 }
 
-/// Parses the path of a page. It must be writable, because a measurement before it takes long.
-fn page(path: PathBuf) -> Result<PathBuf, Error> {
+/// Parses the path of a page. Checks that it is writable before a long measurement.
+fn writable_page(path: PathBuf) -> Result<PathBuf, Error> {
     flow::check_output(&path)?;
     Ok(path)
 }
@@ -55,12 +55,12 @@ impl OutputArgs {
         self.print_all(&documents(results))
     }
 
-    /// Prints results that were read from files; as text only their summary.
+    /// Prints results that were read from files. The text format prints only their summary.
     pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<Exit, Error> {
-        let shown = documents(results);
+        let documents = documents(results);
         match self.format().name == TEXT.name {
-            true => self.print_text(summary, &shown),
-            false => self.print_all(&shown),
+            true => self.print_text(summary, &documents),
+            false => self.print_all(&documents),
         }
     }
 
@@ -106,17 +106,17 @@ pub fn list_options() -> TextOptions {
     TextOptions { width, ..text_options() }
 }
 
-/// Prints bytes of other programs: unchanged to a file or a pipe, and harmless to a terminal.
+/// Prints bytes of other programs: unchanged to a file or a pipe, and escaped to a terminal.
 pub fn write_foreign(mut to: impl Write + IsTerminal, bytes: &[u8]) -> std::io::Result<()> {
     match to.is_terminal() {
-        true => to.write_all(harmless(bytes).as_bytes()),
+        true => to.write_all(escape_foreign(bytes).as_bytes()),
         false => to.write_all(bytes),
     }
 }
 
-/// Escapes control characters except newlines and tabs. A carriage return before a newline is
-/// dropped, because serial lines have it.
-fn harmless(bytes: &[u8]) -> String {
+/// Escapes control characters except newlines and tabs. Drops carriage returns before newlines,
+/// because serial lines end with both.
+fn escape_foreign(bytes: &[u8]) -> String {
     let line = |line: &str| {
         let (text, end) = match line.strip_suffix('\n') {
             Some(text) => (text.trim_end_matches('\r'), "\n"),
@@ -128,8 +128,8 @@ fn harmless(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()
 }
 
-/// Prints a text, or the same as JSON.
-pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<Exit, Error> {
+/// Prints a text, or its data as JSON.
+pub fn write_text_or_json(is_json: bool, text: &str, json: &Value) -> Result<Exit, Error> {
     write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?;
     Ok(Exit::Ok)
 }
@@ -164,20 +164,21 @@ pub fn write_stdout(text: &str) -> std::io::Result<()> {
 
 /// Prints bytes. A reader that closes the pipe is no error.
 pub fn write_bytes(bytes: &[u8]) -> std::io::Result<()> {
-    offer(bytes).map(drop)
+    try_write(bytes).map(drop)
 }
 
-/// Prints a text. Returns whether the reader is still there.
-pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
-    offer(text.as_bytes())
+/// Prints a text. Returns false if the reader has closed the pipe.
+pub fn try_write_stdout(text: &str) -> std::io::Result<bool> {
+    try_write(text.as_bytes())
 }
 
-fn offer(bytes: &[u8]) -> std::io::Result<bool> {
+fn try_write(bytes: &[u8]) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => {
-            let text = format!("cannot print: {error}; free space there, or print elsewhere");
+            let text =
+                format!("cannot print: {error}; free disk space, or redirect the output elsewhere");
             Err(std::io::Error::new(error.kind(), text))
         }
         Ok(()) => Ok(true),
@@ -185,7 +186,7 @@ fn offer(bytes: &[u8]) -> std::io::Result<bool> {
 }
 
 /// Path as text for JSON.
-pub fn shown(path: impl AsRef<Path>) -> String {
+pub fn path_text(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
@@ -203,9 +204,9 @@ macro_rules! note {
 
 pub(crate) use note;
 
-/// Notes that the user stopped the command; `rest` says how to go on.
-pub fn stopped(rest: &str) -> Exit {
-    note!("ktax: stopped{rest}");
+/// Notes that the user stopped the command. `next_step` is empty, or `; ` and how to continue.
+pub fn note_stopped(next_step: &str) -> Exit {
+    note!("ktax: stopped{next_step}");
     Exit::Cancelled
 }
 
@@ -214,15 +215,15 @@ pub fn note_directory(out: &std::path::Path) {
     note!("ktax: everything is in {}", crate::text::shell_path(out));
 }
 
-/// Returns true if the user's locale is ASCII alone, as with `LANG=C`. Without a locale, as in
+/// Returns true if the user's locale is not UTF-8, as with `LANG=C`. Without a locale, as in
 /// containers and CI, readers accept UTF-8.
 pub fn is_ascii() -> bool {
-    let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named);
+    let value_of = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(value_of);
     locale.is_some_and(|locale| !is_utf8(&locale))
 }
 
-/// Returns true if the encoding, which follows the dot as in `de_DE.UTF-8`, is UTF-8.
+/// Returns true if the encoding after the dot is UTF-8, as in `de_DE.UTF-8`.
 fn is_utf8(locale: &str) -> bool {
     let encoding = locale.split('@').next().and_then(|locale| locale.split_once('.'));
     encoding.is_some_and(|(_, encoding)| {
@@ -235,20 +236,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_say_does_nothing_and_stays_readable() {
-        for (path, shown) in [
+    fn control_characters_of_other_programs_are_escaped() {
+        for (bytes, expected) in [
             (&b"a\tb\r\nc\r\r\n"[..], "a\tb\nc\n"),
             (b"\x1b[2Jover\rwritten\n", "\\u{1b}[2Jover\\rwritten\n"),
             (b"\x9b1m \x07\xe2\x80\xae end", "\u{fffd}1m \\u{7}\\u{202e} end"),
             (b"last\r", "last\\r"),
             (b"", ""),
         ] {
-            assert_eq!(harmless(path), shown);
+            assert_eq!(escape_foreign(bytes), expected);
         }
     }
 
     #[test]
-    fn the_encoding_is_behind_the_dot() {
+    fn utf8_locales_are_recognized() {
         for (locale, expected) in [
             ("C", false),
             ("POSIX", false),

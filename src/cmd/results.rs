@@ -1,5 +1,5 @@
-//! Commands that print saved results: `report` those of directories and files; `log`, `show`,
-//! `diff`, `history`, `tag` and `site` those of the store.
+//! Commands that print saved results. `report` reads directories and files; `log`, `show`, `diff`,
+//! `history`, `tag` and `site` read the store.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Exit;
-use super::options::{Choice, SIDES, StoreArgs, named, number, one_of, percent, workload};
+use super::options::{Choice, SIDES, StoreArgs, by_name, number, one_of, percent, workload};
 use super::output::{OutputArgs, note, print_list, write_bytes, write_stdout};
 use crate::flow::{self, Error, HistoryOrder, Stored, StoredResult};
 use crate::model::{Blame, Comparison, METRICS, Saved, SavedResult, Side, Sides, result_schema};
@@ -26,15 +26,15 @@ pub struct ReportArgs {
     #[arg(short, long, alias = "layout", short_alias = 'L', value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
     columns: Option<Shape>,
-    /// Print this row alone: where it goes by function and call path, and what carries its change
+    /// Print only this row: its cost by function and call path, and which of them changed
     #[arg(long, value_name = "ROW", conflicts_with = "columns", help_heading = "Output")]
     explain: Option<String>,
     /// Print all call paths of the row of --explain, for a program that reads them
     #[arg(long, value_name = "FORM", requires = "explain")]
-    #[arg(value_parser = named(&EXPORTS, |export| export.name, |export| export.about))]
+    #[arg(value_parser = by_name(&EXPORTS, |export| export.name, |export| export.about))]
     #[arg(conflicts_with_all = ["format", "json", "html"], help_heading = "Output")]
     paths: Option<Export>,
-    /// With --paths, print those of this side alone
+    /// With --paths, print only the call paths of this side
     #[arg(long, value_parser = one_of(&SIDES), requires = "paths", help_heading = "Output")]
     side: Option<Side>,
     /// Print only which guest programs, QEMU and kernels the numbers belong to
@@ -79,7 +79,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Error> {
         return print_versions(&results, &args.output);
     }
     match args.columns {
-        Some(shape) => print_in(shape, &results, &args.output),
+        Some(shape) => print_shape(shape, &results, &args.output),
         None => args.output.print_saved(&results),
     }
 }
@@ -100,7 +100,7 @@ fn print_paths(
 ) -> Result<Exit, Error> {
     let [dir] = results else {
         return Err(Error::user(
-            "--paths reads one directory; name one, and run it for each other",
+            "--paths reads one directory; name one, and run the command for each other directory",
         ));
     };
     if side.is_some() && !form.has_sides {
@@ -111,7 +111,7 @@ fn print_paths(
     let bytes = form.write(&paths, side);
     if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
         let name = form.name;
-        return Err(Error::user(format!("{name} is no text; write it to a file with > FILE")));
+        return Err(Error::user(format!("{name} is not text; write it to a file with > FILE")));
     }
     write_bytes(&bytes)?;
     if let Some(remark) = form.remark(&paths) {
@@ -120,17 +120,18 @@ fn print_paths(
     Ok(Exit::Ok)
 }
 
-fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
+fn print_shape(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let comparisons: Option<Vec<&Comparison>> = results.iter().map(exact_comparison).collect();
     let comparisons = comparisons.ok_or_else(|| {
         Error::user("--columns only applies to runs of the exact engine; remove it")
     })?;
-    let text = comparisons.into_iter().map(|paths| shape.render(paths, output.text_options()));
+    let text =
+        comparisons.into_iter().map(|comparison| shape.render(comparison, output.text_options()));
     write_stdout(&text.collect::<String>())?;
     Ok(Exit::Ok)
 }
 
-/// Prints the versions that must be the same for the numbers to come out again.
+/// Prints the versions on which the numbers depend.
 fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let texts: Option<Vec<String>> =
         results.iter().map(|saved| versions(&saved.result, output.text_options())).collect();
@@ -154,10 +155,10 @@ fn exact_comparison(result: &Saved) -> Option<&Comparison> {
     }
 }
 
-/// Number of digits of a result's name that are printed.
-const DIGITS: usize = 8;
+/// Number of printed digits of a result's ID.
+const ID_DIGITS: usize = 8;
 
-/// List the results that were kept, the newest first.
+/// List the kept results, the newest first.
 ///
 /// `ktax compare`, `run`, `ledger` and `bisect` keep each result in the store. `ktax show ID`
 /// prints one again, in any format.
@@ -177,8 +178,8 @@ pub struct LogArgs {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = number(1_usize..))]
     most: Option<usize>,
-    /// List instead what was measured: kernels with their boot lines, by the names that `ktax diff`
-    /// takes
+    /// List the measured subjects instead: kernels with their boot lines, by the names that `ktax
+    /// diff` takes
     #[arg(long, conflicts_with_all = ["workload", "kernel", "since", "most"])]
     subjects: bool,
     /// Print as JSON
@@ -201,14 +202,14 @@ impl LogArgs {
 
 /// Parses a day, such as `2026-01-31`.
 fn day(text: &str) -> Result<String, &'static str> {
-    let digits = |text: &str, many: usize| {
-        text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())
+    let has_digits = |text: &str, count: usize| {
+        text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     match text.split('-').collect::<Vec<_>>().as_slice() {
         [year, month, day]
-            if digits(year, 4)
-                && digits(month, 2)
-                && digits(day, 2)
+            if has_digits(year, 4)
+                && has_digits(month, 2)
+                && has_digits(day, 2)
                 && ("01"..="12").contains(month)
                 && ("01"..="31").contains(day) =>
         {
@@ -221,17 +222,17 @@ fn day(text: &str) -> Result<String, &'static str> {
 pub fn log(args: &LogArgs) -> Result<Exit, Error> {
     let stored = args.store.open()?;
     match args.subjects {
-        true => subjects(&stored, args.json),
-        false => results(&stored, args),
+        true => list_subjects(&stored, args.json),
+        false => list_results(&stored, args),
     }
 }
 
-fn results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
-    let mut found = stored.results()?;
-    let has_any = !found.is_empty();
-    found.retain(|result| args.is_wanted(result));
-    found.truncate(args.most.unwrap_or(usize::MAX));
-    if found.is_empty() && !args.json {
+fn list_results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
+    let mut results = stored.results()?;
+    let has_any = !results.is_empty();
+    results.retain(|result| args.is_wanted(result));
+    results.truncate(args.most.unwrap_or(usize::MAX));
+    if results.is_empty() && !args.json {
         note!(
             "ktax: the store has no {}",
             match has_any {
@@ -243,7 +244,7 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
     }
     print_list(
         args.json,
-        &found,
+        &results,
         |result| {
             json!({ "id": result.object, "kind": result.kind, "title": result.title,
                     "headline": result.headline, "rows": result.rows, "kernels": result.kernels,
@@ -252,7 +253,7 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
         },
         (&["id", "kept", "kind", "answer"], &[2]),
         |result| {
-            let id = result.object.chars().take(DIGITS).collect();
+            let id = result.object.chars().take(ID_DIGITS).collect();
             let kept_at = format!("{} {}", result.kept_on, result.kept_time);
             let answer = [result.title.as_str(), &result.headline];
             let answer: Vec<&str> = answer.into_iter().filter(|text| !text.is_empty()).collect();
@@ -261,7 +262,7 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
     )
 }
 
-fn subjects(stored: &Stored, is_json: bool) -> Result<Exit, Error> {
+fn list_subjects(stored: &Stored, is_json: bool) -> Result<Exit, Error> {
     print_list(
         is_json,
         &stored.subjects()?,
@@ -280,13 +281,13 @@ fn subjects(stored: &Stored, is_json: bool) -> Result<Exit, Error> {
     )
 }
 
-/// Print results that were kept, by the first digits of their names.
+/// Print kept results, by the first digits of their IDs.
 ///
-/// `ktax log` lists the names. A path of a page, a file or a directory is printed as `ktax report`
+/// `ktax log` lists the IDs. A path of a page, a file or a directory is printed as `ktax report`
 /// does.
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// Print the result whose name begins so, or the one in this file
+    /// Print the result with this ID or its first digits, or the result in this file
     #[arg(value_name = "ID|PATH", required = true)]
     results: Vec<String>,
     #[command(flatten)]
@@ -299,19 +300,19 @@ pub struct ShowArgs {
 pub fn show(args: &ShowArgs) -> Result<Exit, Error> {
     let mut results: Vec<Saved> = Vec::new();
     let mut stored = None;
-    for named in &args.results {
-        let path = Path::new(named);
-        // A name with a slash is a path, which needs no store.
-        if named.contains('/') {
+    for argument in &args.results {
+        let path = Path::new(argument);
+        // An argument with a slash is a path, which needs no store.
+        if argument.contains('/') {
             results.extend(flow::saved(&[path.to_owned()])?);
             continue;
         }
         let stored = match &mut stored {
             Some(stored) => stored,
-            none => none.insert(args.store.open()?),
+            slot => slot.insert(args.store.open()?),
         };
         // Look in the store first, so that no file hides a result.
-        match stored.result(named) {
+        match stored.result(argument) {
             Err(error) if error.blame == Blame::User && path.exists() => {
                 results.extend(flow::saved(&[path.to_owned()])?);
             }
@@ -388,7 +389,7 @@ pub struct HistoryArgs {
     /// each with an --along of its own
     #[arg(long, value_name = "SUBJECTS")]
     along: Vec<String>,
-    /// Show only subjects with this boot line; '' is none
+    /// Show only subjects with this boot line; '' selects an empty boot line
     #[arg(long, value_name = "LINE", conflicts_with = "along")]
     boot_line: Option<String>,
     /// Give no step to changes below PERCENT
@@ -419,17 +420,17 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Error> {
     args.output.print(&history)
 }
 
-/// Give a subject of the store a name of your own, or list the names.
+/// Give a subject of the store a tag, or list the tags.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAG_EXAMPLE)]
 pub struct TagArgs {
-    /// Give this name
+    /// Set this tag
     #[arg(value_name = "NAME", requires = "subject")]
     name: Option<String>,
-    /// Give it to this subject, named as for `ktax diff`
+    /// Set the tag of this subject, named as for `ktax diff`
     #[arg(value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Take this name away
+    /// Delete this tag
     #[arg(short, long, value_name = "NAME", conflicts_with = "name")]
     delete: Option<String>,
     /// Print the list as JSON
@@ -452,9 +453,9 @@ pub fn tag(args: &TagArgs) -> Result<Exit, Error> {
         };
     }
     if let (Some(name), Some(subject)) = (&args.name, &args.subject) {
-        let (now, before) = stored.tag(name, subject)?;
-        let before = before.map(|before| format!("; it was {before}")).unwrap_or_default();
-        note!("ktax: {name} is {now}{before}");
+        let (subject, previous) = stored.tag(name, subject)?;
+        let previous = previous.map(|subject| format!("; it was {subject}")).unwrap_or_default();
+        note!("ktax: {name} is {subject}{previous}");
         return Ok(Exit::Ok);
     }
     print_list(

@@ -1,4 +1,4 @@
-//! `store` and `import` look after what was measured, and `cache` after what can be made again.
+//! `store` and `import` manage measurements; `cache` manages entries that ktax can make again.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::options::{StoreArgs, StoreJsonArgs, number};
-use super::output::{note, print_list, shown, write_either};
+use super::output::{note, path_text, print_list, write_text_or_json};
 use crate::cache::survey;
 use crate::flow::{self, Added, Budget, CacheKind, CacheSurvey, Cleaned, Error, Prune, PruneOrder};
 use crate::model::Blame;
@@ -15,10 +15,10 @@ use crate::report::whole;
 use crate::store::{Store, StoreCheck};
 use crate::text::{binary_size, counted, escape, escape_path};
 
-/// Look after the store, which keeps what was measured.
+/// Manage the store, which keeps measurements.
 ///
-/// Every exact measurement is kept there: a row of a kernel with its boot line, on one QEMU, under
-/// the same layouts. `ktax compare` takes from it what is there.
+/// The store keeps every exact measurement: a row of a kernel with its boot line, on one QEMU,
+/// under the same layouts. `ktax compare` reuses stored measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Args {
@@ -36,12 +36,12 @@ enum Command {
     Du(DuArgs),
     /// Read every measurement; move damaged ones aside
     Fsck(StoreJsonArgs),
-    /// Remove what killed writers left, and what was moved aside
+    /// Remove files that killed writers left or that were moved aside
     Gc(StoreJsonArgs),
     Prune(PruneArgs),
-    /// Print the path of the index, an SQLite database of what the store has
+    /// Print the path of the index, an SQLite database of the store
     Index(IndexArgs),
-    /// Copy all of it to another store
+    /// Copy the store to another one
     Export(ExportArgs),
     Import(ImportArgs),
 }
@@ -50,7 +50,7 @@ enum Command {
 struct DuArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// List the guest programs that measured, with what each has in the store
+    /// List the versions of the guest programs, with their measurements in the store
     #[arg(long)]
     guests: bool,
     /// Print as JSON
@@ -61,11 +61,11 @@ struct DuArgs {
 /// Remove results and measurements that nobody needs any more.
 ///
 /// Several conditions hold together. Measurements of a tagged subject stay, unless --tagged is
-/// given. What is removed has to be measured again when it is needed.
+/// given. Removed measurements are measured again when they are needed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = PRUNE)]
+#[command(after_help = PRUNE_EXAMPLES)]
 struct PruneArgs {
-    /// Remove the result or measurement whose name begins so
+    /// Remove the result or measurement with this ID or its first digits
     #[arg(value_name = "ID", conflicts_with_all = ["subject", "guest", "other_guests"])]
     #[arg(conflicts_with = "older_than")]
     ids: Vec<String>,
@@ -81,12 +81,12 @@ struct PruneArgs {
     other_guests: bool,
     /// Remove only what was kept more than DAYS days ago; without another condition results, too
     #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
-    #[arg(value_parser = number(0..=MOST_DAYS))]
+    #[arg(value_parser = number(0..=MAX_DAYS))]
     older_than: Option<u64>,
     /// Remove also measurements of subjects that have a tag
     #[arg(long)]
     tagged: bool,
-    /// Only list what would go, with its size, and what depends on it
+    /// Only list what would be removed, with its size, and which results depend on it
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print as JSON
@@ -97,9 +97,9 @@ struct PruneArgs {
 }
 
 /// Limit of `--older-than`: a hundred years.
-const MOST_DAYS: u64 = 36_500;
+const MAX_DAYS: u64 = 36_500;
 
-const PRUNE: &str = "\
+const PRUNE_EXAMPLES: &str = "\
 Examples:
   ktax store prune --dry-run --other-guests      # what an update of ktax has left
   ktax store prune --older-than 365
@@ -147,7 +147,7 @@ fn digits(text: &str) -> Result<String, &'static str> {
 
 fn du(args: &DuArgs) -> Result<Exit, Error> {
     if args.guests {
-        return guests(args);
+        return list_guests(args);
     }
     let store = args.store.root()?;
     let usage = Store::new(store.clone()).footprint()?;
@@ -166,16 +166,16 @@ fn du(args: &DuArgs) -> Result<Exit, Error> {
             binary_size(usage.other_bytes)
         );
     }
-    write_either(
+    write_text_or_json(
         args.json,
         &text,
-        &json!({ "store": shown(&store), "objects": usage.objects, "bytes": usage.bytes,
+        &json!({ "store": path_text(&store), "objects": usage.objects, "bytes": usage.bytes,
                 "results": usage.results, "result_bytes": usage.result_bytes,
                 "others": usage.others, "other_bytes": usage.other_bytes }),
     )
 }
 
-fn guests(args: &DuArgs) -> Result<Exit, Error> {
+fn list_guests(args: &DuArgs) -> Result<Exit, Error> {
     print_list(
         args.json,
         &args.store.open()?.instruments()?,
@@ -186,10 +186,10 @@ fn guests(args: &DuArgs) -> Result<Exit, Error> {
         },
         (&["guest", "QEMU", "measurements", "size", "programs of"], &[1]),
         |(instrument, is_own)| {
-            let whose = if *is_own { "this ktax" } else { "another ktax" };
+            let owner = if *is_own { "this ktax" } else { "another ktax" };
             let guest = flow::short_guest(&instrument.guest);
             let (count, size) = (instrument.objects.len(), binary_size(instrument.bytes));
-            [guest, &instrument.qemu, &count.to_string(), &size, whose].map(str::to_owned).into()
+            [guest, &instrument.qemu, &count.to_string(), &size, owner].map(str::to_owned).into()
         },
     )
 }
@@ -206,7 +206,7 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
     if order.is_empty() {
         return Err(Error::user(
             "nothing is named; give the ID of a result or measurement, --subject, --guest, \
-             --other-guests or --older-than DAYS; --dry-run lists what would go",
+             --other-guests or --older-than DAYS; --dry-run lists what would be removed",
         ));
     }
     let stored = args.store.open()?;
@@ -214,12 +214,16 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
     if !args.dry_run {
         prune.files = stored.remove(prune.files)?;
     }
-    write_either(args.json, &text_of(&prune, args.dry_run), &json_of(&prune, args.dry_run))
+    write_text_or_json(
+        args.json,
+        &prune_text(&prune, args.dry_run),
+        &prune_json(&prune, args.dry_run),
+    )
 }
 
-fn text_of(prune: &Prune, is_dry: bool) -> String {
+fn prune_text(prune: &Prune, is_dry_run: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
-    if is_dry {
+    if is_dry_run {
         lines.extend(prune.files.iter().map(|file| {
             let object = file.object.get(..12).unwrap_or_default();
             format!(
@@ -233,7 +237,7 @@ fn text_of(prune: &Prune, is_dry: bool) -> String {
     let count = |kind| prune.files.iter().filter(|file| file.kind == kind).count();
     lines.push(format!(
         "{} {} and {}, {}",
-        if is_dry { "would remove" } else { "removed" },
+        if is_dry_run { "would remove" } else { "removed" },
         counted(count("measurement"), "measurement"),
         counted(count("result"), "result"),
         binary_size(prune.bytes())
@@ -243,25 +247,25 @@ fn text_of(prune: &Prune, is_dry: bool) -> String {
         lines.push(format!("kept {measurements} of the tag {tag}; --tagged removes them, too"));
     }
     for tag in &prune.tags {
-        lines.push(format!("the tag {tag} has no measurement then"));
+        lines.push(format!("then no measurement has the tag {tag}"));
     }
     if !prune.results.is_empty() {
         let first = prune.results[0].get(..8).unwrap_or_default();
         lines.push(format!(
             "{}, such as {first}, compared these kernels in these rows: `ktax show` still prints \
-             what is kept of it",
+             the comparison",
             counted(prune.results.len(), "result")
         ));
     }
     lines.join("\n")
 }
 
-fn json_of(prune: &Prune, is_dry: bool) -> serde_json::Value {
+fn prune_json(prune: &Prune, is_dry_run: bool) -> serde_json::Value {
     let files = prune.files.iter().map(|file| {
-        json!({ "kind": file.kind, "id": file.object, "path": shown(&file.path), "what": file.what,
-                "bytes": file.bytes })
+        json!({ "kind": file.kind, "id": file.object, "path": path_text(&file.path),
+                "what": file.what, "bytes": file.bytes })
     });
-    json!({ "dry_run": is_dry, "files": files.collect::<Vec<_>>(), "bytes": prune.bytes(),
+    json!({ "dry_run": is_dry_run, "files": files.collect::<Vec<_>>(), "bytes": prune.bytes(),
             "kept_for_tags": prune.kept, "tags_without_measurement": prune.tags,
             "results_of_these": prune.results })
 }
@@ -279,11 +283,12 @@ fn fsck(store: &StoreJsonArgs) -> Result<Exit, Error> {
         text += &format!("\n{} of another version of ktax", counted(others, "file"));
     }
     if !damaged.is_empty() {
-        text += "\nwhat was damaged is measured again when it is needed; a result is kept again by \
-                 `ktax import` of its run directory";
+        text += "\ndamaged measurements are measured again when they are needed; to restore a \
+                 damaged result, use `ktax import` with its run directory";
     }
-    let moved = damaged.iter();
-    let moved = moved.map(|(path, reason)| json!({ "moved_to": shown(path), "reason": reason }));
+    let moved = damaged
+        .iter()
+        .map(|(path, reason)| json!({ "moved_to": path_text(path), "reason": reason }));
     store.print(
         &text,
         json!({ "sound": sound, "damaged": moved.collect::<Vec<_>>(), "unknown": unknown,
@@ -295,15 +300,15 @@ fn fsck(store: &StoreJsonArgs) -> Result<Exit, Error> {
 fn gc(store: &StoreJsonArgs) -> Result<Exit, Error> {
     let removed = flow::clean_store(&store.root()?)?;
     let text = format!("removed {}", counted(removed.len(), "file"));
-    store.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))
+    store.print(&text, json!({ "removed": removed.iter().map(path_text).collect::<Vec<_>>() }))
 }
 
 fn index(args: &IndexArgs) -> Result<Exit, Error> {
     let stored = args.store.open()?;
     let path = stored.index_path().ok_or_else(|| {
-        Error::user("the cache cannot be written, so that there is no file; give --cache")
+        Error::user("the cache cannot be written, so there is no index file; give --cache")
     })?;
-    write_either(args.json, &escape_path(path), &json!({ "index": shown(path) }))
+    write_text_or_json(args.json, &escape_path(path), &json!({ "index": path_text(path) }))
 }
 
 fn export(args: &ExportArgs) -> Result<Exit, Error> {
@@ -315,13 +320,12 @@ fn export(args: &ExportArgs) -> Result<Exit, Error> {
     print_added(&args.store, "copied", &added)
 }
 
-/// Keep in the store what run directories, pages, files of --json or another store have.
+/// Copy results of run directories, pages, files of --json or another store into the store.
 ///
-/// What is there already is not changed. Files that cannot be used are named, and the others are
-/// kept all the same.
+/// Existing entries do not change. ktax names the files that it cannot use, and copies the others.
 #[derive(Debug, clap::Args)]
 pub struct ImportArgs {
-    /// Keep what is in this directory of a store or of a run, or in this file
+    /// Copy the content of this store, run directory or file
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -333,23 +337,23 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
     let store = args.store.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
-        match added_from(path, &store) {
+        match import_path(path, &store) {
             // Among several paths a wrong one does not stop the others.
             Err(error)
                 if args.paths.len() > 1 && error.blame == Blame::User && !error.is_cancelled() =>
             {
                 added.refused.push(error.to_string());
             }
-            added_from => added += added_from?,
+            result => added += result?,
         }
     }
     if added == Added::default() {
-        note!("ktax: the store had all of it");
+        note!("ktax: the store already had everything");
     }
     print_added(&args.store, "kept", &added)
 }
 
-fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
+fn import_path(path: &Path, store: &Path) -> Result<Added, Error> {
     match flow::is_store(path)? {
         true => flow::copy_store(path, store),
         false => flow::import(path, store),
@@ -357,12 +361,12 @@ fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
 }
 
 /// Prints what was added to a store, and why the rest was refused.
-pub fn print_added(store: &StoreJsonArgs, did: &str, added: &Added) -> Result<Exit, Error> {
+pub fn print_added(store: &StoreJsonArgs, verb: &str, added: &Added) -> Result<Exit, Error> {
     let Added { measurements, results, tags, refused } = added;
     for reason in refused {
         note!("ktax: {}", escape(reason));
     }
-    let mut text = format!("{did} {}", counted(*measurements, "new measurement"));
+    let mut text = format!("{verb} {}", counted(*measurements, "new measurement"));
     if *results > 0 {
         text += &format!(" and {}", counted(*results, "new result"));
     }
@@ -370,7 +374,7 @@ pub fn print_added(store: &StoreJsonArgs, did: &str, added: &Added) -> Result<Ex
         text += &format!(" and {}", counted(*tags, "new tag"));
     }
     if !refused.is_empty() {
-        text += &format!("; {} could not be kept", counted(refused.len(), "thing"));
+        text += &format!("; {} could not be kept", counted(refused.len(), "item"));
     }
     let json = json!({ "new": measurements, "new_results": results, "new_tags": tags,
                        "refused": refused });
@@ -380,8 +384,9 @@ pub fn print_added(store: &StoreJsonArgs, did: &str, added: &Added) -> Result<Ex
 
 /// Show and clean the cache of kernels, builds and snapshots.
 ///
-/// ktax can make again all that is in the cache. After each measurement it removes what was not
-/// used for longest, until the rest fits --cache-size, and never what a running ktax uses.
+/// ktax can make every entry of the cache again. After each measurement it removes the least
+/// recently used entries until the rest fits --cache-size. It never removes an entry that a running
+/// ktax uses.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CACHE_AFTER)]
 pub struct CacheArgs {
@@ -395,9 +400,9 @@ A SIZE is a number with K, M, G or T; K is 1024 bytes. Sizes are what files take
 
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
-    /// Print what the cache has, and its size
+    /// Print the number and size of the entries of each kind
     Du(CacheDirArgs),
-    /// Remove what was not used for longest until the cache has at most --cache-size
+    /// Remove the least recently used entries until the cache has at most --cache-size
     Clean(CacheCleanArgs),
 }
 
@@ -429,7 +434,7 @@ impl CacheDirArgs {
     }
 
     fn print(&self, text: &str, json: &Value) -> Result<Exit, Error> {
-        write_either(self.json, text, json)
+        write_text_or_json(self.json, text, json)
     }
 }
 
@@ -446,7 +451,7 @@ fn cache_du(dir: &CacheDirArgs) -> Result<Exit, Error> {
     let rows = CacheKind::ALL.into_iter().filter_map(|kind| kind_row(&survey, kind));
     let mut text: String = rows.map(|(bytes, what)| size_line(bytes, &what)).collect();
     for (bytes, what) in [
-        (survey.record_bytes, "records, which say which kernel a name is"),
+        (survey.record_bytes, "records, which map names to kernels"),
         (survey.temporary_bytes, "temporary files"),
     ] {
         text += &if bytes > 0 { size_line(bytes, what) } else { String::new() };
@@ -457,7 +462,7 @@ fn cache_du(dir: &CacheDirArgs) -> Result<Exit, Error> {
         CacheKind::ALL.into_iter().map(|kind| kind_json(&survey, kind)).collect();
     dir.print(
         text.trim_end(),
-        &json!({ "cache": shown(&cache), "bytes": bytes, "cache_size_bytes": budget.bytes(),
+        &json!({ "cache": path_text(&cache), "bytes": bytes, "cache_size_bytes": budget.bytes(),
                  "kinds": kinds, "record_bytes": survey.record_bytes,
                  "temporary_bytes": survey.temporary_bytes }),
     )
@@ -468,9 +473,9 @@ fn kind_row(survey: &CacheSurvey, kind: CacheKind) -> Option<(u64, String)> {
     let entries = || survey.entries_of_kind(kind);
     let in_use = entries().filter(|entry| entry.in_use).count();
     let count = entries().count();
-    let used = if in_use > 0 { format!(", {in_use} in use") } else { String::new() };
+    let in_use_text = if in_use > 0 { format!(", {in_use} in use") } else { String::new() };
     let bytes = entries().map(|entry| entry.bytes).sum();
-    (count > 0).then(|| (bytes, kind.counted(count) + &used))
+    (count > 0).then(|| (bytes, kind.counted(count) + &in_use_text))
 }
 
 fn size_line(bytes: u64, what: &str) -> String {
@@ -502,9 +507,10 @@ fn clean_cache(args: &CacheCleanArgs) -> Result<Exit, Error> {
 fn cleaned_json(cleaned: &Cleaned) -> Value {
     let removed = cleaned.removed.iter();
     let removed: Vec<Value> = removed
-        .map(
-            |entry| json!({ "kind": entry.kind, "path": shown(&entry.path), "bytes": entry.bytes }),
-        )
+        .map(|entry| {
+            json!({ "kind": entry.kind, "path": path_text(&entry.path),
+                            "bytes": entry.bytes })
+        })
         .collect();
     json!({ "removed": removed, "freed_bytes": cleaned.freed, "left_bytes": cleaned.left,
             "in_use_bytes": cleaned.in_use })

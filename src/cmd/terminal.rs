@@ -11,35 +11,38 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use super::options::cancel;
 use super::output::{self, note};
 use crate::flow::remaining::{
-    Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
+    Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, duration_text, load_rates,
+    store_rates,
 };
 use crate::flow::{
     Cancel, Error, Event, KernelTask, Observer, Progress, RunEvent, Timing, max_pairs_for,
 };
 use crate::text::{ascii, counted, escape};
 
-/// Interval between lines of progress in a log.
-const LINE: Duration = Duration::from_secs(60);
+/// Minimum interval between lines of progress in a log.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Minimum interval between ticks of the clock of timed pairs. It ticks between two loops, because
-/// a thread would take CPU time from the measurement.
-const CLOCK: Duration = Duration::from_secs(1);
+/// Minimum interval between ticks of the clock of timed pairs. The clock ticks between two loops,
+/// because a thread would take CPU time from the measurement.
+const MIN_TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Observer that shows progress on a terminal, or in a log.
 pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     remaining: Arc<Mutex<Remaining>>,
+    /// Start of the command.
     started: Instant,
-    began: Mutex<Instant>,
+    /// Start of the current part of a ledger or a search.
+    part_started: Mutex<Instant>,
     last_line: Mutex<Instant>,
     last_tick: Mutex<Instant>,
     pairs: Mutex<RemainingPairs>,
     tasks: Mutex<RemainingTask>,
-    has_peeked: AtomicBool,
+    has_explained_estimates: AtomicBool,
     log_line: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Number of files that are compiled at a time.
+/// Number of CPUs, which is the number of parallel compilations.
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -53,21 +56,21 @@ impl Terminal {
         let started = Instant::now();
         Terminal {
             bar: Mutex::default(),
-            remaining: Arc::new(Mutex::new(Remaining::new(learned()))),
+            remaining: Arc::new(Mutex::new(Remaining::new(load_rates()))),
             started,
-            began: Mutex::new(started),
+            part_started: Mutex::new(started),
             last_line: Mutex::new(started),
             last_tick: Mutex::new(started),
             pairs: Mutex::default(),
-            tasks: Mutex::new(RemainingTask::new(learned(), cpus())),
-            has_peeked: AtomicBool::new(false),
+            tasks: Mutex::new(RemainingTask::new(load_rates(), cpus())),
+            has_explained_estimates: AtomicBool::new(false),
             log_line: Box::new(|text| note!("ktax: {text}")),
         }
     }
 
-    /// Calls `work` with the current bar, or with a new one.
-    fn with_bar(&self, make: impl FnOnce() -> ProgressBar, work: impl FnOnce(&ProgressBar)) {
-        work(lock(&self.bar).get_or_insert_with(make));
+    /// Calls `update` with the current bar, or with a new one.
+    fn with_bar(&self, new_bar: impl FnOnce() -> ProgressBar, update: impl FnOnce(&ProgressBar)) {
+        update(lock(&self.bar).get_or_insert_with(new_bar));
     }
 
     fn clear(&self) {
@@ -76,17 +79,17 @@ impl Terminal {
         }
     }
 
-    /// Time since the last work began: one part of a ledger or a search.
-    fn took(&self) -> Duration {
-        lock(&self.began).elapsed()
+    /// Time since the start of the current part of a ledger or a search.
+    fn part_elapsed(&self) -> Duration {
+        lock(&self.part_started).elapsed()
     }
 
-    /// Bar of runs, with the time left by the learned rates.
+    /// Bar of runs, with the estimated time left.
     fn bar(&self) -> ProgressBar {
         let (remaining, started) = (Arc::clone(&self.remaining), self.started);
         let left = move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
             let left = lock(&remaining).left(started.elapsed());
-            let _ = write!(to, "{}", spoken(left));
+            let _ = write!(to, "{}", duration_text(left));
         };
         let bar = bar_of_runs(0);
         let style = style("{bar:24} {pos}/{len} runs  {left} left  {wide_msg}");
@@ -94,21 +97,23 @@ impl Terminal {
         bar
     }
 
-    /// Prints a line to a log if none was printed for a while.
+    /// Prints a line to a log if the last line is older than [`LOG_INTERVAL`].
     fn log(&self, text: impl FnOnce() -> String) {
         let is_shown = lock(&self.bar).as_ref().is_some_and(|bar| !bar.is_hidden());
         let mut last = lock(&self.last_line);
-        if !is_shown && last.elapsed() >= LINE {
+        if !is_shown && last.elapsed() >= LOG_INTERVAL {
             *last = Instant::now();
             (self.log_line)(&text());
         }
     }
 
-    fn runs(&self) -> String {
+    /// Progress of the runs, as a sentence.
+    fn progress_text(&self) -> String {
         let mut remaining = lock(&self.remaining);
-        let ((done, total), left) = (remaining.runs(), remaining.left(self.started.elapsed()));
+        let ((done, total), left) =
+            (remaining.run_counts(), remaining.left(self.started.elapsed()));
         let total = counted(total, "run");
-        format!("{done} of {total}; about {} left", spoken(left))
+        format!("{done} of {total}; about {} left", duration_text(left))
     }
 }
 
@@ -130,12 +135,12 @@ impl Observer for Terminal {
         }
     }
 
-    /// Shows a bar for each step, which takes minutes.
+    /// Shows a bar for each task, because tasks take minutes.
     fn task(&self, task: &KernelTask) {
         let now = self.started.elapsed();
         let (estimate, line) = {
             let mut tasks = lock(&self.tasks);
-            (tasks.see(now, task), tasks.line(now, task))
+            (tasks.update(now, task), tasks.line(now, task))
         };
         if let Some(estimate) = estimate {
             self.clear();
@@ -143,7 +148,7 @@ impl Observer for Terminal {
         }
         if task.is_over {
             self.clear();
-            self.learned(&lock(&self.tasks).learned());
+            self.store_rates(&lock(&self.tasks).new_rates());
             return;
         }
         self.with_bar(
@@ -164,9 +169,9 @@ impl Observer for Terminal {
 
     fn begin(&self, work: &Work) {
         self.clear();
-        *lock(&self.began) = Instant::now();
+        *lock(&self.part_started) = Instant::now();
         lock(&self.remaining).begin(work.clone());
-        let (done, total) = lock(&self.remaining).runs();
+        let (done, total) = lock(&self.remaining).run_counts();
         self.with_bar(
             || self.bar(),
             |bar| {
@@ -180,20 +185,24 @@ impl Observer for Terminal {
         let done = {
             let mut remaining = lock(&self.remaining);
             remaining.event(self.started.elapsed(), event);
-            remaining.runs().0
+            remaining.run_counts().0
         };
         self.with_bar(spinner, |bar| {
             match event {
                 Event::Booting(step) => set_message(bar, &format!("{}: booting", step.name())),
                 Event::Running(step, row) => set_message(bar, &format!("{}: {row}", step.name())),
                 Event::Lost(step, failure) => bar.suspend(|| {
-                    note!("ktax: once more {}: {}", step.name(), escape(&failure.to_string()))
+                    note!(
+                        "ktax: {} failed and runs again: {}",
+                        step.name(),
+                        escape(&failure.to_string())
+                    )
                 }),
                 Event::Found(..) | Event::Booted(..) | Event::Done(..) => {}
             }
             bar.set_position(done as u64);
         });
-        self.log(|| self.runs());
+        self.log(|| self.progress_text());
     }
 
     /// Removes the bar, and prints how the time was spent.
@@ -203,35 +212,28 @@ impl Observer for Terminal {
         if runs == 0 {
             return;
         }
-        self.learned(&lock(&self.remaining).rates());
+        self.store_rates(&lock(&self.remaining).rates());
         note!(
-            "ktax: {} in {:.1} s; all VMs together: {} {:.1} s, runs {:.1} s",
+            "ktax: {} in {:.1} s; sum over all VMs: {:.1} s for {}, {:.1} s for runs",
             counted(runs, "run"),
-            self.took().as_secs_f64(),
-            counted(timing.boots, "boot"),
+            self.part_elapsed().as_secs_f64(),
             timing.boot_time.as_secs_f64(),
+            counted(timing.boots, "boot"),
             timing.run_time().as_secs_f64(),
         );
         if timing.runs.len() == 1 {
             return;
         }
-        let mut rows: Vec<_> = timing.runs.iter().map(|(row, (n, time))| (time, n, row)).collect();
-        rows.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
-        let slowest: Vec<String> = rows
-            .iter()
-            .take(3)
-            .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
-            .collect();
-        note!("ktax: longest runs: {}", slowest.join(", "));
+        note!("ktax: longest runs: {}", longest_runs(timing));
     }
 
-    fn learned(&self, rates: &Rates) {
-        learn(rates);
+    fn store_rates(&self, rates: &Rates) {
+        store_rates(rates);
     }
 
     fn tick(&self) {
         let mut last = lock(&self.last_tick);
-        if last.elapsed() >= CLOCK {
+        if last.elapsed() >= MIN_TICK_INTERVAL {
             *last = Instant::now();
             if let Some(bar) = &*lock(&self.bar) {
                 bar.tick();
@@ -240,54 +242,64 @@ impl Observer for Terminal {
     }
 
     fn pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) {
-        let peek = estimates.is_some();
-        if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
+        let shows_estimates = estimates.is_some();
+        if shows_estimates && !self.has_explained_estimates.swap(true, Ordering::Relaxed) {
             self.note(
                 "estimates are shown during the run; this does not change when the run stops",
             );
         }
-        let message = self.line_of_pairs(done, estimates);
-        let quiet = || {
+        let message = self.pairs_text(done, estimates);
+        let silent_spinner = || {
             let bar = spinner();
             bar.disable_steady_tick();
             bar
         };
-        self.with_bar(quiet, |bar| {
+        self.with_bar(silent_spinner, |bar| {
             // A log gets every step, a terminal only the last one.
-            if peek && bar.is_hidden() {
+            if shows_estimates && bar.is_hidden() {
                 note!("ktax: {message}");
             }
             set_message(bar, &message);
         });
-        if !peek {
+        if !shows_estimates {
             self.log(|| message.clone());
         }
     }
 }
 
 impl Terminal {
-    /// Progress of the pairs of this run, and upper bound of the time of all runs.
-    fn line_of_pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) -> String {
+    /// Progress of the pairs of this run, and an upper bound of the time left in all runs.
+    fn pairs_text(&self, done: &Progress, estimates: Option<&[(String, f64)]>) -> String {
         let mut pairs = lock(&self.pairs);
         let part = pairs.part_of_several();
         let mut line = String::new();
         if let Some(Part { index, count, .. }) = part {
             line += &format!("run {} of {count}; ", index + 1);
         }
-        let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
-        line += &format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
-        if let Some(known) = estimates {
-            let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
-            line += &format!("; {}", known.collect::<Vec<_>>().join(", "));
+        let limit = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
+        line += &format!("pairs: {}{limit}; A/A pairs: {}", done.pairs, done.controls);
+        if let Some(estimates) = estimates {
+            let ratios = estimates.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
+            line += &format!("; {}", ratios.collect::<Vec<_>>().join(", "));
         }
         let total = done.pairs + done.controls;
         let left = pairs.left(self.started.elapsed(), total, done.cap.map(max_pairs_for));
         if let Some(left) = left {
             let for_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
-            line += &format!("; at most {} left{for_all}", spoken(left));
+            line += &format!("; at most {} left{for_all}", duration_text(left));
         }
         line
     }
+}
+
+/// Three rows whose runs take longest on average, each with its mean time.
+fn longest_runs(timing: &Timing) -> String {
+    let means =
+        timing.runs.iter().map(|(row, (count, time))| (row, time.as_secs_f64() / *count as f64));
+    let mut means: Vec<(&String, f64)> = means.collect();
+    means.sort_by(|left, right| right.1.total_cmp(&left.1));
+    let longest = means.iter().take(3).map(|(row, mean)| format!("{row} {mean:.2} s"));
+    longest.collect::<Vec<_>>().join(", ")
 }
 
 /// Style of a bar, in characters that the terminal can show.
@@ -307,7 +319,7 @@ fn bar_of_runs(runs: usize) -> ProgressBar {
     bar
 }
 
-/// Bar whose message shows the progress of a step; a spinner if the total is unknown.
+/// Bar whose message shows the progress of a task; a spinner if the total is unknown.
 fn bar_of_task(has_total: bool) -> ProgressBar {
     let bar = if has_total { bar_of_runs(0) } else { spinner() };
     if has_total {
@@ -329,24 +341,24 @@ fn set_message(bar: &ProgressBar, message: &str) {
     bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
 }
 
-/// Calls `work` with the flag that Ctrl-C raises, and with the observer of a bar of runs. A bar
-/// that ticks has a thread, which takes CPU time.
+/// Calls `work` with the flag that Ctrl-C raises, and with the observer of a bar of runs. A ticking
+/// bar has a thread, which takes CPU time.
 pub fn with_bar_of_runs<T>(
     runs: usize,
-    ticks: bool,
+    is_ticking: bool,
     work: impl FnOnce(&Cancel, &dyn Fn(RunEvent<'_>)) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let cancel = cancel()?;
     let bar = bar_of_runs(runs);
-    if !ticks {
+    if !is_ticking {
         bar.disable_steady_tick();
     }
-    let done = work(&cancel, &|event| match event {
+    let result = work(&cancel, &|event| match event {
         RunEvent::Started(what) => set_message(&bar, what),
         RunEvent::Ended => bar.inc(1),
     });
     bar.finish_and_clear();
-    done
+    result
 }
 
 #[cfg(test)]

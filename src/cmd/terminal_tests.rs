@@ -3,9 +3,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::{CLOCK, Terminal, lock};
+use super::{MIN_TICK_INTERVAL, Terminal, lock, longest_runs};
 use crate::flow::remaining::{Part, Work};
-use crate::flow::{Event, KernelTask, Observer, Progress, TaskKind};
+use crate::flow::{Event, KernelTask, Observer, Progress, TaskKind, Timing};
 use crate::model::{Side, Step};
 
 fn earlier() -> Instant {
@@ -14,26 +14,36 @@ fn earlier() -> Instant {
 }
 
 #[test]
-fn a_part_took_its_own_time_and_not_that_of_the_parts_before() {
+fn the_time_of_a_part_begins_with_the_part() {
     let earlier = earlier();
-    let terminal = Terminal { started: earlier, began: Mutex::new(earlier), ..Terminal::new() };
+    let terminal =
+        Terminal { started: earlier, part_started: Mutex::new(earlier), ..Terminal::new() };
     terminal.begin(&Work::default());
-    assert!(terminal.took() < Duration::from_secs(3600), "{:?}", terminal.took());
+    assert!(terminal.part_elapsed() < Duration::from_secs(3600), "{:?}", terminal.part_elapsed());
+}
+
+#[test]
+fn longest_runs_are_sorted_by_their_mean_time() {
+    let mut timing = Timing::default();
+    for (row, count, seconds) in [("many", 100, 50), ("slow", 2, 20), ("b", 1, 1), ("c", 1, 0)] {
+        timing.runs.insert(row.to_owned(), (count, Duration::from_secs(seconds)));
+    }
+    assert_eq!(longest_runs(&timing), "slow 10.00 s, b 1.00 s, many 0.50 s");
 }
 
 /// Message of the bar.
-fn shown(terminal: &Terminal) -> String {
+fn bar_message(terminal: &Terminal) -> String {
     lock(&terminal.bar).as_ref().map(ProgressBar::message).unwrap_or_default()
 }
 
 fn pairs(terminal: &Terminal, pairs: usize) -> String {
     terminal.pairs(&Progress { pairs, controls: 0, cap: Some(10) }, None);
-    shown(terminal)
+    bar_message(terminal)
 }
 
 /// The time left only counts pairs of this run.
 #[test]
-fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
+fn each_run_of_a_timed_sweep_has_a_number_and_its_own_pace() {
     let terminal = Terminal::new();
     let part = |index| terminal.part(Part { index, count: 3, shares_base: false });
     part(0);
@@ -45,17 +55,17 @@ fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
     assert_eq!(pairs(&terminal, 5), "run 2 of 3; pairs: 5 of at most 10; A/A pairs: 0");
     let line = pairs(&terminal, 6);
     assert!(line.starts_with("run 2 of 3; pairs: 6 ") && line.contains("at most "), "{line}");
-    let alone = Terminal::new();
-    pairs(&alone, 0);
-    let line = pairs(&alone, 1);
+    let single = Terminal::new();
+    pairs(&single, 0);
+    let line = pairs(&single, 1);
     assert!(line.starts_with("pairs: 1 of at most 10; ") && line.ends_with(" left"), "{line}");
 }
 
 /// Terminal without a screen, and its log. `is_due` means that the last line is long ago.
 fn logging(is_due: bool) -> (Terminal, Arc<Mutex<Vec<String>>>) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let to = Arc::clone(&lines);
-    let log_line = Box::new(move |text: &str| lock(&to).push(text.to_owned()));
+    let log = Arc::clone(&lines);
+    let log_line = Box::new(move |text: &str| lock(&log).push(text.to_owned()));
     let last_line = Mutex::new(if is_due { earlier() } else { Instant::now() });
     (Terminal { last_line, log_line, ..Terminal::new() }, lines)
 }
@@ -68,7 +78,7 @@ fn begin(terminal: &Terminal) {
 }
 
 #[test]
-fn a_log_has_a_line_of_progress_when_a_minute_is_over() {
+fn a_log_has_a_line_of_progress_each_minute() {
     let step = Step { index: 0, side: Side::Base, layout: 0 };
     let events = [Event::Booting(&step), Event::Running(&step, "getppid"), Event::Done(&step, 1)];
     let (terminal, lines) = logging(false);
@@ -87,7 +97,7 @@ fn a_log_has_a_line_of_progress_when_a_minute_is_over() {
 }
 
 #[test]
-fn a_log_has_lines_of_pairs_and_of_what_goes_on() {
+fn a_log_has_lines_of_pairs_and_of_status() {
     let (terminal, lines) = logging(true);
     *lock(&terminal.bar) = Some(ProgressBar::hidden());
     pairs(&terminal, 3);
@@ -100,7 +110,7 @@ fn a_log_has_lines_of_pairs_and_of_what_goes_on() {
 }
 
 #[test]
-fn a_build_has_a_line_of_progress_when_a_minute_is_over() {
+fn a_build_has_a_line_of_progress_each_minute() {
     let task = |done, is_over| {
         let (kind, what) = (TaskKind::Compile, "src:linux".to_owned());
         KernelTask { kind, what, done, total: Some(1000), is_over }
@@ -121,7 +131,7 @@ fn a_clock_moves_at_most_once_a_second() {
     let terminal = Terminal { last_tick: Mutex::new(earlier()), ..Terminal::new() };
     terminal.tick();
     let first = *lock(&terminal.last_tick);
-    assert!(first.elapsed() < CLOCK, "it moved");
+    assert!(first.elapsed() < MIN_TICK_INTERVAL, "it moved");
     terminal.tick();
     assert_eq!(*lock(&terminal.last_tick), first);
 }

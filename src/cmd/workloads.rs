@@ -1,4 +1,4 @@
-//! `ktax workloads` lists workloads, describes one, or runs some on this machine. `ktax
+//! `ktax workloads` lists workloads, describes one, or runs several on this machine. `ktax
 //! experiments` lists the experiments, ledgers and machines that are built in.
 
 use std::path::{Path, PathBuf};
@@ -10,15 +10,14 @@ use super::Exit;
 use super::options::{built_in, cancel, number, workload};
 use super::output::{OutputArgs, list_options, note, print_list, write_stdout, write_words};
 use super::terminal::with_bar_of_runs;
-use crate::flow::{self, Ended, Error, Limits, NativeOrder, Touched, cache_directory};
+use crate::flow::{self, Ended, Error, Limits, NativeRuns, Touched, cache_directory};
 use crate::model::NativeTable;
 use crate::plan::{
     self, BuiltIn, Definition, ExperimentFile, Ledger, definitions, with_definitions,
 };
 use crate::report::{self, Document, TextOptions};
-use crate::text::counted;
 
-/// List the workloads, describe one, or run one on the running kernel.
+/// List the workloads, describe one, or run some on the running kernel.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -50,8 +49,8 @@ struct ListArgs {
     /// Check the workloads of this directory, compile its C files, and list its rows
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
-    /// List the rows that execute this function, what this patch changes, or what this C file
-    /// defines
+    /// List the rows that execute this function, or the functions that this patch changes or this C
+    /// file defines
     #[arg(long, value_name = "FUNCTION|PATCH|FILE", conflicts_with_all = ["workloads", "all"])]
     touching: Option<String>,
     /// Print all fields as JSON
@@ -60,13 +59,13 @@ struct ListArgs {
 }
 
 fn run_list(args: &ListArgs) -> Result<Exit, Error> {
-    if let Some(named) = &args.touching {
-        return run_touching(named, args.json);
+    if let Some(argument) = &args.touching {
+        return run_touching(argument, args.json);
     }
-    let additional = args.workloads.as_deref().map(checked).transpose()?;
+    let additional = args.workloads.as_deref().map(checked_definitions).transpose()?;
     let mut definitions = match additional {
         Some(additional) => {
-            with_definitions(&additional)?; // none of them has a name that ktax has
+            with_definitions(&additional)?; // refuses names of built-in workloads
             additional
         }
         None => definitions()?,
@@ -94,8 +93,8 @@ fn run_list(args: &ListArgs) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Definitions of a directory whose C files compile.
-fn checked(directory: &Path) -> Result<Vec<Definition>, Error> {
+/// Definitions of a directory, after compiling its C files.
+fn checked_definitions(directory: &Path) -> Result<Vec<Definition>, Error> {
     flow::checked_definitions(directory, &cache_directory(None)?, &cancel()?)
 }
 
@@ -114,14 +113,14 @@ fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String
         }
         let count = definition.rows()?.len();
         let mark = if definition.only_named { "*" } else { "" };
-        // Leave out the year in the table.
-        let asked = definition.asked_by.iter().map(|document| document.name());
-        let asked: Vec<&str> =
-            asked.map(|n| n.trim_end_matches(|c: char| !c.is_alphabetic())).collect();
+        // The table has no space for the year of a document.
+        let documents = definition.asked_by.iter().map(|document| document.name());
+        let documents: Vec<&str> =
+            documents.map(|n| n.trim_end_matches(|c: char| !c.is_alphabetic())).collect();
         rows.push(vec![
             format!("  {}{mark}", definition.name),
             count.to_string(),
-            asked.join(" "),
+            documents.join(" "),
             definition.title.clone(),
         ]);
     }
@@ -148,10 +147,10 @@ pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, Err
 /// Print one workload's parameters, signature and origin
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// The workload, as `ktax workloads` lists it
+    /// Describe this workload, as `ktax workloads` lists it
     #[arg(value_parser = workload(), hide_possible_values = true)]
     name: String,
-    /// Look it up in this directory of yours, too
+    /// Also look up the workload in this directory
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
     /// Print as JSON
@@ -162,7 +161,7 @@ struct ShowArgs {
 fn run_show(args: &ShowArgs) -> Result<Exit, Error> {
     let additional = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
     let definitions = with_definitions(&additional.unwrap_or_default())?;
-    let definition = plan::find(&definitions, &args.name)?;
+    let definition = plan::find_definition(&definitions, &args.name)?;
     match args.json {
         true => write_stdout(&report::to_json(&definition_json(definition)?)?)?,
         false => write_words(&describe(definition)?)?,
@@ -194,9 +193,9 @@ fn describe(definition: &Definition) -> Result<String, Error> {
     if !documents.is_empty() {
         text += &format!("asked by     {}\n", documents.join(", "));
     }
-    for (number, (name, wanted)) in definition.signature.iter().enumerate() {
+    for (number, (name, expected)) in definition.signature.iter().enumerate() {
         let heading = if number == 0 { "signature" } else { "" };
-        text += &format!("{heading:<13}{name} = {wanted}\n");
+        text += &format!("{heading:<13}{name} = {expected}\n");
     }
     if !definition.params.is_empty() {
         let params = definition.params.iter().map(|(name, param)| {
@@ -256,27 +255,27 @@ Examples:
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
 fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
-    let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
+    let runs = NativeRuns::all(&args.names, &args.params, args.samples, args.counters)?;
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::with_seconds(args.time_limit);
-    let runs = orders.iter().map(NativeOrder::runs).sum();
-    let (tables, ended) = with_bar_of_runs(runs, true, |cancel, show| {
-        NativeOrder::run_all(&orders, &cache, limits, cancel.clone(), show)
+    let run_count = runs.iter().map(NativeRuns::count).sum();
+    let (tables, ended) = with_bar_of_runs(run_count, true, |cancel, show| {
+        NativeRuns::run_all(&runs, &cache, limits, cancel.clone(), show)
     })?;
     if ended == Ended::Cancelled {
-        note!("ktax: stopped; all processes ended and their files are removed");
+        note!("ktax: stopped; all processes have ended and their files were removed");
     }
     let documents = tables.iter().map(|table| {
-        Document::with_name(if orders.len() == 1 { "" } else { &table.workload }, table)
+        Document::with_name(if runs.len() == 1 { "" } else { &table.workload }, table)
     });
     let reports: Vec<Document<'_>> = documents.collect();
     if !reports.is_empty() {
         args.output.print_all(&reports)?;
     }
-    Ok(exit_of_tables(&tables, &ended))
+    Ok(tables_exit(&tables, &ended))
 }
 
-fn exit_of_tables(tables: &[NativeTable], ended: &Ended) -> Exit {
+fn tables_exit(tables: &[NativeTable], ended: &Ended) -> Exit {
     let rows = || tables.iter().flat_map(|table| &table.rows);
     match ended {
         Ended::Cancelled => Exit::Cancelled,
@@ -285,14 +284,14 @@ fn exit_of_tables(tables: &[NativeTable], ended: &Ended) -> Exit {
     }
 }
 
-/// Number of functions that a cell shows.
-const FUNCTIONS: usize = 3;
+/// Maximum number of functions in a cell.
+const MAX_SHOWN_FUNCTIONS: usize = 3;
 
-fn run_touching(named: &str, is_json: bool) -> Result<Exit, Error> {
-    let touched = flow::touching(named)?;
+fn run_touching(argument: &str, is_json: bool) -> Result<Exit, Error> {
+    let touched = flow::touching(argument)?;
     match is_json {
         true => write_stdout(&report::to_json(&touched_json(&touched))?)?,
-        false => write_words(&touching_table(named, &touched))?,
+        false => write_words(&touching_table(argument, &touched))?,
     }
     Ok(Exit::Ok)
 }
@@ -310,22 +309,24 @@ fn touched_json(touched: &Touched) -> serde_json::Value {
     })
 }
 
-fn touching_table(named: &str, touched: &Touched) -> String {
+fn touching_table(argument: &str, touched: &Touched) -> String {
     let rows = touched.rows.iter().map(|row| {
-        let more = row.functions.len().saturating_sub(FUNCTIONS);
-        let shown = row.functions.iter().take(FUNCTIONS).cloned().collect::<Vec<_>>().join(" ");
-        let functions = if more == 0 { shown } else { format!("{shown} +{more}") };
+        let more = row.functions.len().saturating_sub(MAX_SHOWN_FUNCTIONS);
+        let names =
+            row.functions.iter().take(MAX_SHOWN_FUNCTIONS).cloned().collect::<Vec<_>>().join(" ");
+        let functions = if more == 0 { names } else { format!("{names} +{more}") };
         vec![row.row.clone(), format!("{:.2}", row.percent), functions]
     });
     let heads = ["row", "share %", "functions"];
     let mut text = match touched.rows.is_empty() {
-        true => format!("No row executes a function that {named} changes or defines.\n"),
+        true => {
+            format!("No row executes a function that the file {argument} changes or defines.\n")
+        }
         false => report::plain_table(&heads, rows.collect(), &[], list_options()),
     };
     if !touched.not_executed.is_empty() {
-        let count = counted(touched.not_executed.len(), "function");
         let names = touched.not_executed.join(", ");
-        text += &format!("\nNo row executes {count}, or the compiler inlines them: {names}\n");
+        text += &format!("\nIn no row (not executed, or inlined by the compiler): {names}\n");
     }
     text + &format!(
         "\nshare %   the functions' part of the row's instructions, counted on {}\n\
@@ -336,11 +337,11 @@ fn touching_table(named: &str, touched: &Touched) -> String {
 
 /// List the experiments, ledgers and machines that ktax has, or print one of them as a file.
 ///
-/// `ktax compare NAME` and `ktax ledger NAME` run one; a file of that name is used instead, if
-/// there is one. `ktax compare --model NAME` models a machine.
+/// `ktax compare NAME` and `ktax ledger NAME` run one. If there is a file of that name, ktax uses
+/// the file instead. `ktax compare --model NAME` models a machine.
 #[derive(Debug, clap::Args)]
 pub struct ExperimentsArgs {
-    /// Print this experiment, ledger or machine, to be changed and used as a file
+    /// Print this experiment, ledger or machine as a file that you can change and use
     #[arg(value_parser = built_in(), hide_possible_values = true)]
     name: Option<String>,
     /// Print the list as JSON
@@ -362,7 +363,7 @@ pub fn experiments(args: &ExperimentsArgs) -> Result<Exit, Error> {
     )
 }
 
-/// Name, command and title of each file.
+/// Name, command and title of each built-in file.
 fn built_in_files() -> Result<Vec<[String; 3]>, Error> {
     let experiment = |BuiltIn { name, text }: BuiltIn| {
         let title = ExperimentFile::parse(text, name)?.title.unwrap_or_default();
@@ -383,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_terminal_has_whole_words_and_is_told_what_is_missing() {
+    fn a_narrow_table_has_whole_words_and_names_omitted_columns() {
         let definitions = definitions().unwrap();
         let table_of_width = |width| {
             list_table(&definitions, TextOptions { width, ..TextOptions::default() }).unwrap()

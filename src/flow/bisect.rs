@@ -96,7 +96,7 @@ pub fn start(
         }
         _ => Vec::new(),
     };
-    let again = plan::search_again(&comparison);
+    let again = plan::search_command(&comparison);
     let bisection = Bisection {
         again,
         ..new_bisection(&experiment.title, chain, elements, likely, row, effect)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use super::remaining::{Rates, Remaining, Work, learned};
+use super::remaining::{Rates, Remaining, Work, load_rates};
 use super::session::Session;
 use super::store::copy_store;
 use super::stored::{Stored, compare};
@@ -21,7 +21,7 @@ use crate::model::{
     Identity, Key, Machine, Measurand, Measurement, Outcome, PlanMethod, Run, Shard, Sides,
 };
 use crate::plan::{
-    self, Campaign, Costs, CountsExperiment, Experiment, ExperimentFile, ExperimentMethod,
+    self, Campaign, CountsExperiment, Experiment, ExperimentFile, ExperimentMethod, SubjectCosts,
 };
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, CampaignDir, RunDir, check_free};
@@ -85,7 +85,7 @@ fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPla
         key: key(qemu, &machine),
         machine,
         workloads: first.map_or(Ok(Vec::new()), |experiment| experiment.method.rows())?,
-        layouts: plan::layouts_of(seed, layouts),
+        layouts: plan::layouts_from_seed(seed, layouts),
         subjects: Vec::new(),
         timed: Vec::new(),
         shards: Vec::new(),
@@ -156,8 +156,8 @@ fn known_measurements(
 }
 
 /// Estimated seconds of each row on one CPU; `None` for rows that are measured.
-fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
-    let rates = learned();
+fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<SubjectCosts> {
+    let rates = load_rates();
     let seconds_of = |rows: &[&str]| estimated_seconds(planned, rows, rates.clone());
     let boots = seconds_of(&[]);
     let rows: Vec<f64> =
@@ -166,7 +166,7 @@ fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<
         let pairs = rows.iter().zip(known);
         pairs.map(|(cost, known)| known.is_none().then_some(cost.max(0.0))).collect()
     };
-    known.iter().map(|known| Costs { boots, rows: left(known) }).collect()
+    known.iter().map(|known| SubjectCosts { boots, rows: left(known) }).collect()
 }
 
 fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {

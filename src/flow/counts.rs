@@ -219,9 +219,9 @@ fn trace_in_two_layouts(
 /// Steps with the smallest and the largest count, on the Side with the larger range.
 fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
-    let steps_of = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
+    let steps_from_seed = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
     let pair = |side: Side| {
-        let counted = counts(side).into_iter().flatten().copied().zip(steps_of(side));
+        let counted = counts(side).into_iter().flatten().copied().zip(steps_from_seed(side));
         let (least, most) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
         let ((least, first), (most, other)) = least.zip(most)?;
         Some((most - least, [first, other]))

@@ -17,7 +17,7 @@ use crate::model::{
     AskedGuests, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan,
     Subject,
 };
-use crate::plan::{Experiment, GuestsExperiment, unknown_feature};
+use crate::plan::{Experiment, GuestsExperiment, unknown_feature_error};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 use crate::text::nearest;
@@ -79,7 +79,7 @@ fn check_features(asked: &AskedGuests) -> Result<(), Error> {
         None => Ok(()),
         Some(name) => {
             let near = nearest(name, known.iter().copied());
-            Err(unknown_feature(name, near, &known.join(", ")))
+            Err(unknown_feature_error(name, near, &known.join(", ")))
         }
     }
 }

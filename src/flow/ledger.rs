@@ -11,7 +11,7 @@ use super::store::keep_result;
 use crate::analyse;
 use crate::disk::read_text;
 use crate::model::{AlreadyOn, Comparison, LedgerTable, Row, Warning};
-use crate::plan::{ExperimentMethod, Ledger, TOGETHER, measured_machine};
+use crate::plan::{ALL_ADDITIONS, ExperimentMethod, Ledger, ranking_machine};
 
 /// Result of a ledger.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub fn rank(
             None => return Ok(None),
         }
     }
-    let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
+    let last_is_together = each.last().is_some_and(|(name, _)| name == ALL_ADDITIONS);
     let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
     // If an addition was not built, the sum would be incomplete.
     let together = together.filter(|_| not_built.is_empty());
@@ -86,7 +86,7 @@ pub fn rank(
 fn with_estimates(mut comparison: Comparison) -> Result<Comparison, Error> {
     let is_estimated = |row: &Row| row.counts().is_some_and(|counts| counts.estimate.is_some());
     if !comparison.rows.iter().any(is_estimated) {
-        let (name, calibration) = measured_machine()?;
+        let (name, calibration) = ranking_machine()?;
         analyse::estimate(&mut comparison.rows, name, &calibration);
     }
     Ok(comparison)
@@ -110,11 +110,11 @@ fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger,
         return Ok(CheckedLedger { ledger, already_on: Vec::new(), without_effect: Vec::new() });
     };
     let already_on = ledger.already_on(&config);
-    let without_effect = ledger.without_effect(&config);
+    let without_effect = ledger.ineffective_parameters(&config);
     for entry in &already_on {
         session.observer.note(&format!("{}: {}", entry.addition, entry.text()));
     }
-    Ok(CheckedLedger { ledger: ledger.without(&already_on)?, already_on, without_effect })
+    Ok(CheckedLedger { ledger: ledger.without_parts(&already_on)?, already_on, without_effect })
 }
 
 /// Configuration of the base's kernel; `None` if it is unknown or the kernel cannot be built, which

@@ -5,7 +5,9 @@ use crate::cache::Budget;
 use crate::engine::Limits;
 use crate::exits::files;
 use crate::model::{CONTENDED_QUANTUM, GuestSubject, Machine, Method, QUANTUM};
-use crate::plan::{LONGEST_BOOT_LINE, SHARDS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds};
+use crate::plan::{
+    MAX_BOOT_LINE, SHARD_COUNTS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds,
+};
 use crate::text::binary_size;
 use crate::{rundir, store};
 
@@ -68,13 +70,13 @@ fn measuring() -> Vec<Limit> {
             "0 to 100".to_owned(),
             format!("{}; timed: {}", THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT),
         ),
-        limit("characters of a boot line", format!("at most {}", LONGEST_BOOT_LINE), ""),
+        limit("characters of a boot line", format!("at most {}", MAX_BOOT_LINE), ""),
         limit(
             "CPU time of a boot or a run in seconds (`--time-limit`)",
             "from 1".to_owned(),
             Limits::default().time.as_secs(),
         ),
-        limit("shards of a campaign (`--shards`)", between(SHARDS), "ten minutes each"),
+        limit("shards of a campaign (`--shards`)", between(SHARD_COUNTS), "ten minutes each"),
     ]
 }
 

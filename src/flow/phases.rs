@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use super::remaining::{Remaining, basis, learned, spoken};
+use super::remaining::{Remaining, basis, duration_text, load_rates};
 use super::session::Session;
 use super::store::keep_result;
 use super::{counts, guests, results, times, touching};
@@ -29,13 +29,13 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
     }
     let plan: Plan = match &experiment.method {
         ExperimentMethod::Counts(method) => {
-            counts::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
+            counts::plan(&experiment.with_method(method.clone()), session)?.map_method(Into::into)
         }
         ExperimentMethod::Times(method) => {
-            times::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
+            times::plan(&experiment.with_method(method.clone()), session)?.map_method(Into::into)
         }
         ExperimentMethod::Guests(method) => {
-            guests::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
+            guests::plan(&experiment.with_method(method.clone()), session)?.map_method(Into::into)
         }
     };
     // Report a mistyped name before the run.
@@ -106,14 +106,14 @@ pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     let work = match &plan.method {
         PlanMethod::Counts(plan) => counts::work(plan, session),
         PlanMethod::Guests(plan) => guests::work(plan, session),
-        PlanMethod::Times(plan) => return times::estimate(plan, &learned()),
+        PlanMethod::Times(plan) => return times::estimate(plan, &load_rates()),
     };
-    let rates = learned();
-    let basis = basis(rates.knows(&work.engine));
+    let rates = load_rates();
+    let basis = basis(rates.has_boots(&work.engine));
     let jobs = work.jobs.min(work.boots);
     let mut remaining = Remaining::new(rates);
     remaining.begin(work);
-    let left = spoken(remaining.left(Duration::ZERO));
+    let left = duration_text(remaining.left(Duration::ZERO));
     let vms = counted(jobs, "VM");
     Some(format!("it takes about {left} with {vms} at a time ({basis})"))
 }
@@ -144,7 +144,7 @@ impl Options {
 pub fn check(experiment: &Experiment, options: Options) -> Result<(), Error> {
     match &experiment.method {
         ExperimentMethod::Counts(_) => options.refuse_timed_options("the exact engine"),
-        ExperimentMethod::Times(times) => times::check(&experiment.with(times.clone())),
+        ExperimentMethod::Times(times) => times::check(&experiment.with_method(times.clone())),
         ExperimentMethod::Guests(_) => options.refuse_timed_options("guests of a KVM host"),
     }
 }
@@ -227,12 +227,14 @@ fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
 pub fn sweep_points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
-        ExperimentMethod::Times(method) => {
-            for_any_method(experiment.with(method.clone()).each_setting()?, ExperimentMethod::Times)
-        }
-        ExperimentMethod::Guests(method) => {
-            for_any_method(experiment.with(method.clone()).each_setting(), ExperimentMethod::Guests)
-        }
+        ExperimentMethod::Times(method) => for_any_method(
+            experiment.with_method(method.clone()).each_setting()?,
+            ExperimentMethod::Times,
+        ),
+        ExperimentMethod::Guests(method) => for_any_method(
+            experiment.with_method(method.clone()).each_setting(),
+            ExperimentMethod::Guests,
+        ),
     })
 }
 
@@ -241,7 +243,7 @@ fn for_any_method<M: Clone>(
     method: fn(M) -> ExperimentMethod,
 ) -> Vec<(String, Experiment)> {
     let with_any_method = |(name, point): (String, Experiment<M>)| {
-        let any = point.with(method(point.method.clone()));
+        let any = point.with_method(method(point.method.clone()));
         (name, any)
     };
     points.into_iter().map(with_any_method).collect()

@@ -16,7 +16,8 @@ use crate::model::{
     Side, Sides, TimesPlan, UserProgram, module_and_parameters,
 };
 use crate::plan::{
-    self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs, program_rows,
+    self, CountsExperiment, Definition, Experiment, definitions, mkfs_program,
+    parse_user_definition, program_rows,
 };
 use crate::program::{
     self, ArchiveContents, LoadedModule, NativePrograms, PackedModules, PackedPrograms,
@@ -61,7 +62,7 @@ impl SideContents {
         let beside = ArchiveContents {
             programs: Vec::new(),
             hooks: guest.hooks.as_ref().map(with_files),
-            disk: asked.disk_of(side).map(|disk| (disk.clone(), mkfs(disk))),
+            disk: asked.disk_of(side).map(|disk| (disk.clone(), mkfs_program(disk))),
             settings: subject.sysctl.iter().map(setting).collect(),
             setup: plan::own_setup(subject),
         };
@@ -367,7 +368,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
         definitions()?.into_iter().map(|definition| definition.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
-        let definition = definition(text, &path)?;
+        let definition = parse_user_definition(text, &path)?;
         let is_there = definition.run.is_some()
             || built_in.contains(&definition.program)
             || files.c.iter().any(|(_, text)| declares_workload(text, &definition.program));

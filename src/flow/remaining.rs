@@ -13,28 +13,28 @@ use crate::kernel::{KernelTask, TaskKind};
 use crate::run::Event;
 use crate::text::counted;
 
-/// Basis of an estimate, in words.
+/// Basis of an estimate, for messages.
 pub fn basis(is_learned: bool) -> &'static str {
     match is_learned {
-        true => "as earlier runs on this machine took",
+        true => "based on earlier runs on this machine",
         false => "a guess, because nothing was measured on this machine yet",
     }
 }
 
-/// Two significant digits for short durations; callers multiply the result. Longer ones as
-/// [`spoken`].
-pub fn precisely(time: Duration) -> String {
+/// Formats a duration below 10 s with two significant digits, because readers multiply the number.
+/// Formats longer durations as [`duration_text`] does.
+pub fn precise_duration_text(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
         ..0.0995 => format!("{:.3} s", seconds),
         ..0.995 => format!("{:.2} s", seconds),
         ..9.95 => format!("{:.1} s", seconds),
-        _ => spoken(time),
+        _ => duration_text(time),
     }
 }
 
-/// Duration in words: `45 s`, `3 min 20 s`, `1 h 5 min`.
-pub fn spoken(time: Duration) -> String {
+/// Formats a duration: `45 s`, `3 min 20 s`, `1 h 5 min`.
+pub fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     match seconds {
@@ -45,12 +45,13 @@ pub fn spoken(time: Duration) -> String {
     }
 }
 
-/// Seconds of a boot and of a run if nothing is known.
+/// Seconds of a boot on a machine without learned rates.
 const BOOT_S: f64 = 6.0;
+/// Seconds of a run on a machine without learned rates.
 const RUN_S: f64 = 0.4;
 
-/// Earlier results count as this many new measurements, so that this run soon decides.
-const WEIGHT: f64 = 2.0;
+/// Weight of a learned rate, in measurements of this run: the rate of this run soon outweighs it.
+const LEARNED_WEIGHT: f64 = 2.0;
 
 /// Seconds that each piece of work takes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -81,48 +82,56 @@ impl FinishedWork {
         (self.count > 0.0).then(|| self.seconds / self.count)
     }
 
-    /// Mean of these and of the known rate; `otherwise` if there is neither.
-    pub fn with(self, known: Option<f64>, otherwise: f64) -> f64 {
-        match known {
-            Some(known) => (known * WEIGHT + self.seconds) / (WEIGHT + self.count),
-            None => self.mean().unwrap_or(otherwise),
+    /// Mean of the finished pieces and of the learned rate; `default` without either.
+    pub fn mean_with(self, learned: Option<f64>, default: f64) -> f64 {
+        match learned {
+            Some(learned) => {
+                (learned * LEARNED_WEIGHT + self.seconds) / (LEARNED_WEIGHT + self.count)
+            }
+            None => self.mean().unwrap_or(default),
         }
     }
 }
 
 impl Rates {
     /// Key of a row in [`Rates::runs`].
-    pub fn row(engine: &str, row: &str) -> String {
+    pub fn row_key(engine: &str, row: &str) -> String {
         format!("{engine}/{row}")
     }
 
-    /// Seconds of a boot.
-    fn boot(&self, engine: &str, seen: FinishedWork) -> f64 {
-        seen.with(self.boots.get(engine).copied(), BOOT_S)
+    /// Expected seconds of a boot, by the learned rate and the finished boots.
+    fn expected_boot(&self, engine: &str, finished: FinishedWork) -> f64 {
+        finished.mean_with(self.boots.get(engine).copied(), BOOT_S)
     }
 
-    /// Seconds of a run; for a row that never ran, the mean of the others.
-    fn run(&self, engine: &str, row: &str, seen: FinishedWork, others: FinishedWork) -> f64 {
-        let known = self.runs.get(&Rates::row(engine, row)).copied();
-        seen.with(known, others.mean().unwrap_or(RUN_S))
+    /// Expected seconds of a run, by the learned rate and the finished runs of the row; for a row
+    /// that never ran, the mean of all finished runs.
+    fn expected_run(
+        &self,
+        engine: &str,
+        row: &str,
+        finished: FinishedWork,
+        all: FinishedWork,
+    ) -> f64 {
+        finished.mean_with(self.run_seconds(engine, row), all.mean().unwrap_or(RUN_S))
     }
 
-    /// Learned seconds of a run.
-    pub fn learned(&self, engine: &str, row: &str) -> Option<f64> {
-        self.runs.get(&Rates::row(engine, row)).copied()
+    /// Learned seconds of a run; `None` if the row never ran.
+    pub fn run_seconds(&self, engine: &str, row: &str) -> Option<f64> {
+        self.runs.get(&Rates::row_key(engine, row)).copied()
     }
 
     /// Returns true if this engine has booted before.
-    pub fn knows(&self, engine: &str) -> bool {
+    pub fn has_boots(&self, engine: &str) -> bool {
         self.boots.contains_key(engine)
     }
 }
 
-/// Number of rows beyond which the file starts anew.
-const RUNS_MAX: usize = 4096;
+/// Maximum number of rows in the file. [`store_rates`] removes the rates of all rows beyond it.
+const MAX_ROWS: usize = 4096;
 
-/// Size limit of the file, in bytes.
-const BYTES_MAX: u64 = 1 << 20;
+/// Maximum size of the file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// File of learned rates, in the state directory. Ordinary users have a directory of their own,
 /// unless `KTAX_STATE` names one.
@@ -135,19 +144,19 @@ fn rates_path() -> Option<PathBuf> {
     dir.map(|dir| dir.join("rates.json"))
 }
 
-/// Learned rates; empty without a file of this ktax.
-pub fn learned() -> Rates {
-    let text = rates_path().and_then(|path| read_own_text(&path, BYTES_MAX).ok());
+/// Loads the learned rates; empty without a readable file.
+pub fn load_rates() -> Rates {
+    let text = rates_path().and_then(|path| read_own_text(&path, MAX_BYTES).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Writes rates, beside those that other runs have learned meanwhile. Errors are ignored, because
+/// Adds rates to the file, which other runs may have changed meanwhile. Errors are ignored, because
 /// rates only improve estimates.
-pub fn learn(new: &Rates) {
-    let mut rates = learned();
+pub fn store_rates(new: &Rates) {
+    let mut rates = load_rates();
     rates.boots.extend(new.boots.clone());
     rates.tasks.extend(new.tasks.clone());
-    if rates.runs.len() > RUNS_MAX {
+    if rates.runs.len() > MAX_ROWS {
         rates.runs.clear();
     }
     rates.runs.extend(new.runs.clone());
@@ -158,22 +167,31 @@ pub fn learn(new: &Rates) {
     let _ = write_atomically(&path, text.as_bytes());
 }
 
-/// Time left that was shown last, and when. It grows by no more than the time that has passed, so
-/// that one slow boot does not turn minutes into hours.
+/// Limit of the shown time left: it grows by no more than the time that has passed, so that one
+/// slow boot does not turn minutes into hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct ShownTime(Option<(Duration, Duration)>);
+struct ShownTime {
+    last: Option<ShownEstimate>,
+}
+
+/// Time left that was shown, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ShownEstimate {
+    shown_at: Duration,
+    left: Duration,
+}
 
 impl ShownTime {
-    /// Time to show if `left` is estimated.
-    pub fn next(&mut self, now: Duration, left: Duration) -> Duration {
-        let most = self.0.map(|(then, shown)| shown + now.saturating_sub(then));
-        let left = most.map_or(left, |most| left.min(most));
-        self.0 = Some((now, left));
+    /// Limits an estimate of the time left, and remembers it as shown.
+    pub fn limit(&mut self, now: Duration, estimate: Duration) -> Duration {
+        let limit = self.last.map(|last| last.left + now.saturating_sub(last.shown_at));
+        let left = limit.map_or(estimate, |limit| estimate.min(limit));
+        self.last = Some(ShownEstimate { shown_at: now, left });
         left
     }
 }
 
-/// Work of a run: boots, each with the same rows.
+/// Boots of a run, each with the same rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
     pub engine: String,
@@ -181,7 +199,7 @@ pub struct Work {
     pub boots: usize,
     /// Rows of each boot, in order.
     pub rows: Vec<String>,
-    /// VMs at a time.
+    /// Maximum number of VMs at a time.
     pub jobs: usize,
 }
 
@@ -210,33 +228,34 @@ impl Default for Part {
     }
 }
 
-/// State of a boot. `left` is the number of rows that come after.
+/// State of a boot. `left` is its number of rows that have not begun.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BootState {
     Waiting { left: usize },
     Booting { left: usize, since: Duration },
     Running { left: usize, row: usize, since: Duration },
-    Between { left: usize },
+    BetweenRows { left: usize },
     Ended,
 }
 
-/// Work that is left of one or several runs. All times count from the start of the first.
+/// Remaining work of one or several runs. All times count from the start of the first run.
 #[derive(Debug, Clone)]
 pub struct Remaining {
-    known: Rates,
+    learned: Rates,
     work: Work,
     boots: BTreeMap<usize, BootState>,
-    seen_boots: FinishedWork,
-    seen_runs: BTreeMap<String, FinishedWork>,
+    finished_boots: FinishedWork,
+    finished_runs: BTreeMap<String, FinishedWork>,
     part: Part,
     shown: ShownTime,
 }
 
 impl Remaining {
-    /// Without any work.
-    pub fn new(known: Rates) -> Remaining {
-        let (work, boots, seen_boots, seen_runs, shown) = Default::default();
-        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::default(), shown }
+    /// Creates an estimate without work.
+    pub fn new(learned: Rates) -> Remaining {
+        let (work, boots, finished_boots, finished_runs, shown) = Default::default();
+        let part = Part::default();
+        Remaining { learned, work, boots, finished_boots, finished_runs, part, shown }
     }
 
     /// Sets the position of the next run.
@@ -255,42 +274,45 @@ impl Remaining {
         self.work = work;
     }
 
-    /// Takes note of an event of the run.
+    /// Updates the state of a boot by an event of the run.
     pub fn event(&mut self, now: Duration, event: &Event<'_>) {
         let (step, rows) = (event.step().index as usize, self.work.rows.len());
-        let was = self.boots.get(&step).copied().unwrap_or(BootState::Ended);
-        let next = match (event, was) {
+        let state = self.boots.get(&step).copied().unwrap_or(BootState::Ended);
+        let next = match (event, state) {
             (Event::Found(_, found), _) if *found >= rows => BootState::Ended,
             (Event::Found(_, found), _) => BootState::Waiting { left: rows - found },
             (Event::Booting(_), BootState::Waiting { left }) => {
                 BootState::Booting { left, since: now }
             }
             (Event::Running(_, name), _) => {
-                if let BootState::Booting { since, .. } = was {
-                    self.seen_boots.add(now.saturating_sub(since));
+                if let BootState::Booting { since, .. } = state {
+                    self.finished_boots.add(now.saturating_sub(since));
                 }
                 let row = self.work.rows.iter().position(|row| row == name).unwrap_or(rows);
                 BootState::Running { left: rows.saturating_sub(row + 1), row, since: now }
             }
             (Event::Done(..), BootState::Running { left, row, since }) => {
                 if let Some(name) = self.work.rows.get(row) {
-                    self.seen_runs.entry(name.clone()).or_default().add(now.saturating_sub(since));
+                    self.finished_runs
+                        .entry(name.clone())
+                        .or_default()
+                        .add(now.saturating_sub(since));
                 }
-                if left == 0 { BootState::Ended } else { BootState::Between { left } }
+                if left == 0 { BootState::Ended } else { BootState::BetweenRows { left } }
             }
             // The boot failed with all its rows.
             (Event::Done(..), _) => BootState::Ended,
-            (Event::Booting(_) | Event::Booted(..) | Event::Lost(..), was) => was,
+            (Event::Booting(_) | Event::Booted(..) | Event::Lost(..), state) => state,
         };
         self.boots.insert(step, next);
     }
 
-    /// Number of finished runs and of all, over all parts.
-    pub fn runs(&self) -> (usize, usize) {
+    /// Number of finished runs and of all runs, over all parts.
+    pub fn run_counts(&self) -> (usize, usize) {
         let left = |state: &BootState| match *state {
             BootState::Waiting { left }
             | BootState::Booting { left, .. }
-            | BootState::Between { left } => left,
+            | BootState::BetweenRows { left } => left,
             BootState::Running { left, .. } => left + 1,
             BootState::Ended => 0,
         };
@@ -299,91 +321,93 @@ impl Remaining {
         (self.part.index * total + total.saturating_sub(left), self.part.count * total)
     }
 
-    /// Time left. From one call to the next it grows by no more than the time that has passed.
+    /// Estimates the time left. The estimate grows by no more than the time since the last call.
     pub fn left(&mut self, now: Duration) -> Duration {
         let Part { index, count, shares_base } = self.part;
-        let later = count - index - 1;
-        let fresh = BootState::Waiting { left: self.work.rows.len() };
+        let later_parts = count - index - 1;
+        let waiting = BootState::Waiting { left: self.work.rows.len() };
         // Later parts with the same base only boot the change.
         let boots = if shares_base { self.work.boots / 2 } else { self.work.boots };
-        let part = self.wall(now, &vec![fresh; boots]);
+        let part_seconds = self.wall_seconds(now, &vec![waiting; boots]);
         let boots: Vec<BootState> = self.boots.values().copied().collect();
-        let seconds = self.wall(now, &boots) + part * later as f64;
-        self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        let seconds = self.wall_seconds(now, &boots) + part_seconds * later_parts as f64;
+        self.shown.limit(now, Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
-    /// Known rates with those of this run.
+    /// Learned rates, with the rates of this run in their place.
     pub fn rates(&self) -> Rates {
-        let mut rates = self.known.clone();
+        let mut rates = self.learned.clone();
         let engine = &self.work.engine;
-        // Boots from the cache are faster than new ones.
-        if let Some(mean) = self.seen_boots.mean().filter(|mean| *mean >= 1.0) {
+        // Boots of less than a second came from the cache.
+        if let Some(mean) = self.finished_boots.mean().filter(|mean| *mean >= 1.0) {
             rates.boots.insert(engine.clone(), mean);
         }
-        for (row, seen) in &self.seen_runs {
-            rates.runs.extend(seen.mean().map(|mean| (Rates::row(engine, row), mean)));
+        for (row, finished) in &self.finished_runs {
+            rates.runs.extend(finished.mean().map(|mean| (Rates::row_key(engine, row), mean)));
         }
         rates
     }
 
-    /// Seconds until all of these boots end: they share the VMs, and the longest has one to itself.
-    fn wall(&self, now: Duration, boots: &[BootState]) -> f64 {
-        let costs: Vec<f64> = boots.iter().map(|state| self.cost(now, *state)).collect();
+    /// Seconds until all of these boots end. The boots share the VMs, so the seconds are at least
+    /// those of the longest boot.
+    fn wall_seconds(&self, now: Duration, boots: &[BootState]) -> f64 {
+        let costs: Vec<f64> = boots.iter().map(|state| self.boot_seconds(now, *state)).collect();
         let unfinished = boots.iter().filter(|state| **state != BootState::Ended).count();
-        let together = self.work.jobs.clamp(1, unfinished.max(1)) as f64;
-        costs.iter().copied().fold(costs.iter().sum::<f64>() / together, f64::max)
+        let parallel = self.work.jobs.clamp(1, unfinished.max(1)) as f64;
+        costs.iter().copied().fold(costs.iter().sum::<f64>() / parallel, f64::max)
     }
 
-    /// Seconds that a boot still needs, alone.
-    fn cost(&self, now: Duration, state: BootState) -> f64 {
-        let still = |needed: f64, since: Duration| {
+    /// Seconds that a boot still needs in a VM of its own.
+    fn boot_seconds(&self, now: Duration, state: BootState) -> f64 {
+        let rest = |needed: f64, since: Duration| {
             (needed - now.saturating_sub(since).as_secs_f64()).max(0.0)
         };
-        let boot = self.known.boot(&self.work.engine, self.seen_boots);
+        let boot = self.learned.expected_boot(&self.work.engine, self.finished_boots);
         match state {
-            BootState::Waiting { left } => boot + self.rows(left),
-            BootState::Booting { left, since } => still(boot, since) + self.rows(left),
+            BootState::Waiting { left } => boot + self.rows_seconds(left),
+            BootState::Booting { left, since } => rest(boot, since) + self.rows_seconds(left),
             BootState::Running { left, row, since } => {
-                still(self.row(row), since) + self.rows(left)
+                rest(self.row_seconds(row), since) + self.rows_seconds(left)
             }
-            BootState::Between { left } => self.rows(left),
+            BootState::BetweenRows { left } => self.rows_seconds(left),
             BootState::Ended => 0.0,
         }
     }
 
-    /// Seconds of the last `last` rows.
-    fn rows(&self, last: usize) -> f64 {
+    /// Expected seconds of the last `count` rows.
+    fn rows_seconds(&self, count: usize) -> f64 {
         let rows = self.work.rows.len();
-        (rows.saturating_sub(last)..rows).map(|row| self.row(row)).sum()
+        (rows.saturating_sub(count)..rows).map(|row| self.row_seconds(row)).sum()
     }
 
-    fn row(&self, row: usize) -> f64 {
+    fn row_seconds(&self, row: usize) -> f64 {
         let Some(name) = self.work.rows.get(row) else { return 0.0 };
-        let seen = self.seen_runs.get(name).copied().unwrap_or_default();
-        let mut others = FinishedWork::default();
-        for run in self.seen_runs.values() {
-            others.count += run.count;
-            others.seconds += run.seconds;
+        let finished = self.finished_runs.get(name).copied().unwrap_or_default();
+        let mut all = FinishedWork::default();
+        for runs in self.finished_runs.values() {
+            all.count += runs.count;
+            all.seconds += runs.seconds;
         }
-        self.known.run(&self.work.engine, name, seen, others)
+        self.learned.expected_run(&self.work.engine, name, finished, all)
     }
 }
 
-/// Upper bound of the time that timed pairs still take, from the pairs of the same run. Times count
-/// from the start of the first run.
+/// Upper bound of the remaining time of timed pairs, by the pairs of the same run. Times count from
+/// the start of the first run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemainingPairs {
     part: Part,
-    first: Option<(Duration, usize)>,
-    most: usize,
+    /// Time of the first call for this run, and the number of pairs that were done by then.
+    start: Option<(Duration, usize)>,
+    max_pairs: usize,
     shown: ShownTime,
 }
 
 impl RemainingPairs {
-    /// Sets the position of the next run. Pairs of another run say nothing about its speed.
+    /// Sets the position of the next run, whose speed does not follow from earlier runs.
     pub fn part(&mut self, part: Part) {
         self.part = part;
-        self.first = None;
+        self.start = None;
     }
 
     /// Position of the run, if there are several.
@@ -391,26 +415,31 @@ impl RemainingPairs {
         Some(self.part).filter(|part| part.count > 1)
     }
 
-    /// Time left in all runs, with `done` of at most `most` pairs of this one. `None` before its
-    /// first pair has ended, or if `most` is unknown.
-    pub fn left(&mut self, now: Duration, done: usize, most: Option<usize>) -> Option<Duration> {
-        let (since, before) = *self.first.get_or_insert((now, done));
-        let new = done.checked_sub(before).filter(|new| *new > 0)?;
-        let most = most?;
-        if most != self.most {
+    /// Time left in all runs, after `done` of at most `max_pairs` pairs of this run. `None` before
+    /// the first new pair of this run has ended, or if `max_pairs` is unknown.
+    pub fn left(
+        &mut self,
+        now: Duration,
+        done: usize,
+        max_pairs: Option<usize>,
+    ) -> Option<Duration> {
+        let (since, done_before) = *self.start.get_or_insert((now, done));
+        let new = done.checked_sub(done_before).filter(|new| *new > 0)?;
+        let max_pairs = max_pairs?;
+        if max_pairs != self.max_pairs {
             // The amount of work has changed, so the estimate may jump.
             self.shown = ShownTime::default();
-            self.most = most;
+            self.max_pairs = max_pairs;
         }
-        let later = self.part.count.saturating_sub(self.part.index + 1);
-        let missing = most.saturating_sub(done) + most * later;
+        let later_runs = self.part.count.saturating_sub(self.part.index + 1);
+        let missing = max_pairs.saturating_sub(done) + max_pairs * later_runs;
         let seconds = now.saturating_sub(since).as_secs_f64() / new as f64 * missing as f64;
-        Some(self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+        Some(self.shown.limit(now, Duration::try_from_secs_f64(seconds).unwrap_or_default()))
     }
 }
 
-/// Usual seconds for a byte of a download, or for a file, measured on a machine with two CPUs.
-fn usual_seconds(kind: TaskKind, cpus: f64) -> f64 {
+/// Default seconds for a byte of a download, or for a file, measured on a machine with two CPUs.
+fn default_seconds(kind: TaskKind, cpus: f64) -> f64 {
     match kind {
         TaskKind::Download => 1.0 / (8.0 * 1024.0 * 1024.0),
         TaskKind::Unpack => 0.000_35,
@@ -419,44 +448,46 @@ fn usual_seconds(kind: TaskKind, cpus: f64) -> f64 {
     }
 }
 
-/// Time left of the steps to get a kernel. Times count from the start of ktax.
+/// Remaining time of the tasks that get a kernel. Times count from the start of ktax.
 #[derive(Debug, Clone)]
 pub struct RemainingTask {
     rates: Rates,
     cpus: f64,
-    begun: Option<(TaskKind, Duration, u64)>,
-    learned: BTreeMap<String, f64>,
+    /// Kind of the current task, its start, and the number of units that were done by then.
+    current: Option<(TaskKind, Duration, u64)>,
+    new_rates: BTreeMap<String, f64>,
 }
 
 impl RemainingTask {
-    /// Before the first step. `cpus` compile at the same time.
+    /// Creates an estimate before the first task. `cpus` is the number of parallel compilations.
     pub fn new(rates: Rates, cpus: usize) -> RemainingTask {
-        let (begun, learned) = Default::default();
-        RemainingTask { rates, cpus: cpus.max(1) as f64, begun, learned }
+        let (current, new_rates) = Default::default();
+        RemainingTask { rates, cpus: cpus.max(1) as f64, current, new_rates }
     }
 
-    /// Takes note of a step. Returns its estimate as a sentence when it begins and is long.
-    pub fn see(&mut self, now: Duration, task: &KernelTask) -> Option<String> {
-        let is_new = self.begun.is_none_or(|(kind, ..)| kind != task.kind);
+    /// Updates the state by the progress of a task. Returns an estimate, as a sentence, when a long
+    /// task begins.
+    pub fn update(&mut self, now: Duration, task: &KernelTask) -> Option<String> {
+        let is_new = self.current.is_none_or(|(kind, ..)| kind != task.kind);
         if is_new {
-            self.begun = Some((task.kind, now, task.done));
+            self.current = Some((task.kind, now, task.done));
         }
         if task.is_over {
-            self.learn(now, task);
-            self.begun = None;
+            self.record_rate(now, task);
+            self.current = None;
             return None;
         }
         let total = task.total.filter(|_| is_new)?;
         let seconds = self.seconds(task.kind) * total as f64;
         let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let is_learned = self.rates.tasks.contains_key(task.kind.name());
-        // Short steps are not announced.
+        // Short tasks are not announced.
         (seconds >= 5.0).then(|| {
-            format!("{} takes about {} ({})", title(task), spoken(time), basis(is_learned))
+            format!("{} takes about {} ({})", title(task), duration_text(time), basis(is_learned))
         })
     }
 
-    /// Progress and time left of a step, as a line.
+    /// Progress and time left of a task, as a line.
     pub fn line(&self, now: Duration, task: &KernelTask) -> String {
         let done = match (task.kind, task.total) {
             (TaskKind::Import, total) => counted(total.unwrap_or_default() as usize, "file"),
@@ -467,60 +498,61 @@ impl RemainingTask {
             (_, Some(total)) => format!("{} of {}", task.done, counted(total as usize, "file")),
             (_, None) => counted(task.done as usize, "file"),
         };
-        let left = self.left(now, task).map(|left| format!(", about {} left", spoken(left)));
+        let left = self.left(now, task).map(|left| format!(", about {} left", duration_text(left)));
         format!("{}: {done}{}", title(task), left.unwrap_or_default())
     }
 
-    /// Time left, by the pace of this step once a tenth of it is done, else by the known rate.
+    /// Time left, by the pace of this task once a tenth of it is done, else by the learned rate.
     fn left(&self, now: Duration, task: &KernelTask) -> Option<Duration> {
         let total = task.total?;
-        let (_, since, before) = self.begun?;
-        let (done, took) = (task.done.saturating_sub(before), now.saturating_sub(since));
+        let (_, since, done_before) = self.current?;
+        let (done, elapsed) = (task.done.saturating_sub(done_before), now.saturating_sub(since));
         let pace = match done * 10 >= total && done > 0 {
-            true => took.as_secs_f64() / done as f64,
+            true => elapsed.as_secs_f64() / done as f64,
             false => self.seconds(task.kind),
         };
         let missing = total.saturating_sub(task.done) as f64;
         let missing = match task.kind {
             // An import reports no progress.
-            TaskKind::Import => missing - took.as_secs_f64() / pace,
+            TaskKind::Import => missing - elapsed.as_secs_f64() / pace,
             _ => missing,
         };
         Duration::try_from_secs_f64((pace * missing).max(0.0)).ok()
     }
 
+    /// Seconds for a byte or a file.
     fn seconds(&self, kind: TaskKind) -> f64 {
-        let known = self.rates.tasks.get(kind.name()).copied();
-        known.unwrap_or_else(|| usual_seconds(kind, self.cpus))
+        let learned = self.rates.tasks.get(kind.name()).copied();
+        learned.unwrap_or_else(|| default_seconds(kind, self.cpus))
     }
 
-    /// Learns the rate of a step. Short builds are skipped, because make itself takes most of their
-    /// time.
-    fn learn(&mut self, now: Duration, task: &KernelTask) {
-        const FEWEST: u64 = 100;
-        let Some((_, since, before)) = self.begun else { return };
-        let units = task.done.saturating_sub(before);
-        if units >= FEWEST {
+    /// Records the rate of a finished task. Short builds are skipped, because make itself takes
+    /// most of their time.
+    fn record_rate(&mut self, now: Duration, task: &KernelTask) {
+        const MIN_UNITS: u64 = 100;
+        let Some((_, since, done_before)) = self.current else { return };
+        let units = task.done.saturating_sub(done_before);
+        if units >= MIN_UNITS {
             let seconds = now.saturating_sub(since).as_secs_f64() / units as f64;
-            self.learned.insert(task.kind.name().to_owned(), seconds);
+            self.new_rates.insert(task.kind.name().to_owned(), seconds);
             self.rates.tasks.insert(task.kind.name().to_owned(), seconds);
         }
     }
 
-    /// Rates of the finished steps.
-    pub fn learned(&self) -> Rates {
-        Rates { tasks: self.learned.clone(), ..Rates::default() }
+    /// Rates of the finished tasks.
+    pub fn new_rates(&self) -> Rates {
+        Rates { tasks: self.new_rates.clone(), ..Rates::default() }
     }
 }
 
 fn title(task: &KernelTask) -> String {
-    let does = match task.kind {
+    let activity = match task.kind {
         TaskKind::Download => "downloading",
         TaskKind::Unpack => "unpacking",
         TaskKind::Import => "keeping the files of",
         TaskKind::Compile => "compiling",
     };
-    format!("{does} {}", task.what)
+    format!("{activity} {}", task.what)
 }
 
 #[cfg(test)]

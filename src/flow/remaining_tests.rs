@@ -22,19 +22,19 @@ fn step(index: u32) -> Step {
     Step { index, side: Side::Base, layout: 0 }
 }
 
-/// Makes one boot after the other with these lengths, and calls `look` each second.
-fn pass(
+/// Runs one boot after the other with these lengths, and calls `observe` each second.
+fn run_boots(
     remaining: &mut Remaining,
     boots: usize,
     [boot, fast, slow]: [f64; 3],
-    mut look: impl FnMut(&mut Remaining, Duration),
+    mut observe: impl FnMut(&mut Remaining, Duration),
 ) -> Duration {
     let mut now = Duration::ZERO;
     let mut next = Duration::ZERO;
-    let mut until = |remaining: &mut Remaining, now: &mut Duration, length: f64| {
+    let mut advance = |remaining: &mut Remaining, now: &mut Duration, length: f64| {
         let end = *now + seconds(length);
         while next < end {
-            look(remaining, next);
+            observe(remaining, next);
             next += seconds(1.0);
         }
         *now = end;
@@ -43,10 +43,10 @@ fn pass(
         let step = step(index as u32);
         remaining.event(now, &Event::Found(&step, 0));
         remaining.event(now, &Event::Booting(&step));
-        until(remaining, &mut now, boot);
+        advance(remaining, &mut now, boot);
         for (row, length) in [("fast", fast), ("slow", slow)] {
             remaining.event(now, &Event::Running(&step, row));
-            until(remaining, &mut now, length);
+            advance(remaining, &mut now, length);
             remaining.event(now, &Event::Done(&step, 1));
         }
     }
@@ -54,22 +54,22 @@ fn pass(
 }
 
 #[test]
-fn boots_and_runs_have_rates_of_their_own() {
+fn boots_and_runs_have_separate_rates() {
     let mut remaining = Remaining::new(rates());
     remaining.begin(work(4, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
     // With the known rates the estimate is a countdown.
-    let end = pass(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
+    let end = run_boots(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
         let left = remaining.left(now);
         assert!(left.abs_diff(seconds(60.0) - now) < seconds(0.001), "{left:?} at {now:?}");
     });
     assert_eq!((end, remaining.left(end)), (seconds(60.0), Duration::ZERO));
-    assert_eq!(remaining.runs(), (8, 8));
+    assert_eq!(remaining.run_counts(), (8, 8));
 }
 
 /// Runs that are slower or faster than known, and runs without known rates.
 #[test]
-fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
+fn time_left_grows_by_at_most_the_time_passed_and_ends_at_zero() {
     for (known, lengths) in [
         (rates(), [50.0, 10.0, 1.0]),
         (rates(), [0.1, 0.1, 0.1]),
@@ -79,7 +79,7 @@ fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
         let mut remaining = Remaining::new(known);
         remaining.begin(work(10, 1));
         let mut last: Option<(Duration, Duration)> = None;
-        let end = pass(&mut remaining, 10, lengths, |remaining, now| {
+        let end = run_boots(&mut remaining, 10, lengths, |remaining, now| {
             let left = remaining.left(now);
             if let Some((then, before)) = last {
                 assert!(left <= before + (now - then), "{before:?} became {left:?} at {now:?}");
@@ -90,14 +90,14 @@ fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
     }
 }
 
-/// Soon the estimate follows the run, whatever was known before.
+/// After 60 % of the run the estimate is within 20 % of the time left.
 #[test]
-fn what_a_machine_does_now_is_believed_soon() {
+fn this_run_soon_outweighs_learned_rates() {
     let mut remaining = Remaining::new(rates());
     remaining.begin(work(50, 1));
     let lengths = [10.0, 2.0, 18.0];
     let total = 50.0 * 30.0;
-    pass(&mut remaining, 50, lengths, |remaining, now| {
+    run_boots(&mut remaining, 50, lengths, |remaining, now| {
         let (left, truth) = (remaining.left(now).as_secs_f64(), total - now.as_secs_f64());
         if now >= seconds(total * 0.6) {
             assert!((left / truth - 1.0).abs() < 0.2 || truth < 60.0, "{left} for {truth}");
@@ -108,31 +108,31 @@ fn what_a_machine_does_now_is_believed_soon() {
 }
 
 #[test]
-fn what_is_there_costs_nothing_and_vms_share_the_rest() {
+fn found_results_take_no_time_and_vms_share_the_rest() {
     let mut remaining = Remaining::new(rates());
     remaining.begin(work(4, 2));
     assert_eq!(remaining.left(Duration::ZERO), seconds(30.0));
     remaining.event(Duration::ZERO, &Event::Found(&step(0), 2));
     remaining.event(Duration::ZERO, &Event::Found(&step(1), 1));
-    assert_eq!(remaining.runs(), (3, 8));
+    assert_eq!(remaining.run_counts(), (3, 8));
     // Two whole boots, and one without its last row: 15 + 15 + 14 s on two VMs.
     assert_eq!(remaining.left(Duration::ZERO), seconds(22.0));
     remaining.event(Duration::ZERO, &Event::Booting(&step(2)));
     remaining.event(seconds(1.0), &Event::Done(&step(2), 2));
-    assert_eq!(remaining.runs(), (5, 8));
+    assert_eq!(remaining.run_counts(), (5, 8));
 }
 
 #[test]
-fn parts_are_one_whole() {
+fn estimates_cover_all_parts() {
     let mut remaining = Remaining::new(rates());
     let part = |index, count| Part { index, count, shares_base: false };
     remaining.part(part(0, 3));
     remaining.begin(work(2, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(90.0));
-    pass(&mut remaining, 2, [5.0, 1.0, 9.0], |_, _| ());
+    run_boots(&mut remaining, 2, [5.0, 1.0, 9.0], |_, _| ());
     remaining.part(part(1, 3));
     remaining.begin(work(2, 1));
-    assert_eq!((remaining.left(seconds(30.0)), remaining.runs()), (seconds(60.0), (4, 12)));
+    assert_eq!((remaining.left(seconds(30.0)), remaining.run_counts()), (seconds(60.0), (4, 12)));
     // A search may find more places, and its estimate then jumps.
     remaining.part(part(1, 4));
     assert_eq!(remaining.left(seconds(30.0)), seconds(90.0));
@@ -149,7 +149,7 @@ fn a_base_that_all_parts_share_is_measured_once() {
 
 /// The first run takes an hour, and each pair of the second a second.
 #[test]
-fn pairs_of_another_run_say_nothing_of_the_time_left() {
+fn only_pairs_of_the_same_run_give_the_pace() {
     let mut pairs = RemainingPairs::default();
     let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
@@ -167,7 +167,7 @@ fn pairs_of_another_run_say_nothing_of_the_time_left() {
 }
 
 #[test]
-fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
+fn a_resumed_run_counts_only_its_own_pairs() {
     let mut pairs = RemainingPairs::default();
     assert_eq!(pairs.left(seconds(5.0), 6, Some(10)), None);
     assert_eq!(pairs.left(seconds(8.0), 7, Some(10)), Some(seconds(9.0)));
@@ -176,7 +176,7 @@ fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
 }
 
 #[test]
-fn what_is_short_is_said_with_two_digits() {
+fn short_durations_have_two_digits() {
     for (time, shown) in [
         (0.0, "0.000 s"),
         (0.0123, "0.012 s"),
@@ -187,12 +187,12 @@ fn what_is_short_is_said_with_two_digits() {
         (12.5, "13 s"),
         (200.0, "3 min 20 s"),
     ] {
-        assert_eq!(precisely(seconds(time)), shown);
+        assert_eq!(precise_duration_text(seconds(time)), shown);
     }
 }
 
 #[test]
-fn times_are_said_as_people_say_them() {
+fn durations_have_at_most_two_units() {
     for (time, shown) in [
         (0.0, "0 s"),
         (0.2, "1 s"),
@@ -201,7 +201,7 @@ fn times_are_said_as_people_say_them() {
         (1500.0, "25 min"),
         (3900.0, "1 h 5 min"),
     ] {
-        assert_eq!(spoken(seconds(time)), shown);
+        assert_eq!(duration_text(seconds(time)), shown);
     }
 }
 
@@ -210,12 +210,12 @@ fn task(done: u64, total: Option<u64>) -> KernelTask {
 }
 
 #[test]
-fn a_build_is_estimated_before_it_begins_and_by_its_own_pace_then() {
+fn a_build_is_estimated_by_default_rates_and_then_by_its_pace() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
-    let text = remaining.see(seconds(10.0), &task(0, Some(1000))).unwrap();
+    let text = remaining.update(seconds(10.0), &task(0, Some(1000))).unwrap();
     assert!(text.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{text}");
     // The estimate is announced once.
-    assert_eq!(remaining.see(seconds(11.0), &task(1, Some(1000))), None);
+    assert_eq!(remaining.update(seconds(11.0), &task(1, Some(1000))), None);
     let line = remaining.line(seconds(30.0), &task(50, Some(1000)));
     assert_eq!(line, "compiling src:linux: 50 of 1000 files, about 5 min 33 s left");
     let line = remaining.line(seconds(210.0), &task(500, Some(1000)));
@@ -224,19 +224,19 @@ fn a_build_is_estimated_before_it_begins_and_by_its_own_pace_then() {
 }
 
 #[test]
-fn what_a_build_took_is_what_the_next_one_takes() {
+fn the_rate_of_a_build_predicts_the_next_build() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
-    remaining.see(seconds(0.0), &task(0, Some(1000)));
-    remaining.see(seconds(800.0), &KernelTask { is_over: true, ..task(800, Some(1000)) });
-    let learned = remaining.learned();
+    remaining.update(seconds(0.0), &task(0, Some(1000)));
+    remaining.update(seconds(800.0), &KernelTask { is_over: true, ..task(800, Some(1000)) });
+    let learned = remaining.new_rates();
     assert_eq!(learned.tasks["compile"], 1.0);
     let mut next = RemainingTask::new(learned, 2);
-    let text = next.see(seconds(0.0), &task(0, Some(600))).unwrap();
-    assert!(text.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{text}");
-    // Short builds teach nothing, and are not announced.
-    next.see(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
-    assert_eq!(next.learned().tasks.len(), 0);
-    assert_eq!(next.see(seconds(1.0), &task(0, Some(3))), None);
+    let text = next.update(seconds(0.0), &task(0, Some(600))).unwrap();
+    assert!(text.ends_with("takes about 10 min (based on earlier runs on this machine)"), "{text}");
+    // Short builds give no rate, and are not announced.
+    next.update(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
+    assert_eq!(next.new_rates().tasks.len(), 0);
+    assert_eq!(next.update(seconds(1.0), &task(0, Some(3))), None);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_download_is_shown_in_mebibytes() {
         KernelTask { kind, what, done, total: Some(133 << 20), is_over: false }
     };
     let mut remaining = RemainingTask::new(Rates::default(), 2);
-    remaining.see(seconds(0.0), &download(0));
+    remaining.update(seconds(0.0), &download(0));
     let line = remaining.line(seconds(10.0), &download(66 << 20));
     assert_eq!(line, "downloading linux-source-6.1: 66 of 133 MiB, about 11 s left");
 }

@@ -16,50 +16,51 @@ use crate::run::{Ended, run_natively};
 use crate::stats::random::Random;
 use crate::text::{escape, escape_path, shell_line};
 
-/// Workload and its rows, for which this machine has enough memory.
+/// Runs of the rows of one workload on the running kernel. This machine has enough memory for them.
 #[derive(Debug)]
-pub struct NativeOrder {
+pub struct NativeRuns {
     definition: Definition,
     workloads: Vec<Workload>,
     samples: usize,
     counters: bool,
 }
 
-impl NativeOrder {
-    /// Orders for these names and parameters, one for each name. Each row runs `samples` times,
+impl NativeRuns {
+    /// Runs of the workloads with these names and parameters, one element for each name. Each row
+    /// runs `samples` times,
     /// with or without counters.
     pub fn all(
         names: &[String],
         params: &[String],
         samples: u32,
         counters: bool,
-    ) -> Result<Vec<NativeOrder>, Error> {
+    ) -> Result<Vec<NativeRuns>, Error> {
         let (definitions, samples) = (plan::definitions()?, samples as usize);
-        let mut orders = Vec::new();
+        let mut all_runs = Vec::new();
         for name in plan::native_names(&definitions, names)? {
             let (definition, workloads) = plan::native_rows(&definitions, &name, params)?;
             let definition = definition.clone();
-            orders.push(NativeOrder { definition, workloads, samples, counters });
+            all_runs.push(NativeRuns { definition, workloads, samples, counters });
         }
-        let rows = || orders.iter().flat_map(|order| &order.workloads);
-        plan::each_once(rows().cloned().collect())?;
+        let rows = || all_runs.iter().flat_map(|runs| &runs.workloads);
+        plan::unique_rows(rows().cloned().collect())?;
         check_temporary_directory()?;
         let available = available_memory_bytes()?;
-        orders.iter().try_for_each(|order| plan::check_memory(&order.workloads, available))?;
-        Ok(orders)
+        all_runs.iter().try_for_each(|runs| plan::check_memory(&runs.workloads, available))?;
+        Ok(all_runs)
     }
 
-    /// Runs one order after the other. Returns the tables that have rows.
+    /// Runs one workload after the other. Returns the tables that have rows.
     pub fn run_all(
-        orders: &[NativeOrder],
+        all_runs: &[NativeRuns],
         cache: &Path,
         limits: Limits,
         cancel: Cancel,
         observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(Vec<NativeTable>, Ended), Error> {
         let mut tables = Vec::new();
-        for order in orders {
-            let (table, ended) = order.run(cache, limits.clone(), cancel.clone(), observe)?;
+        for runs in all_runs {
+            let (table, ended) = runs.run(cache, limits.clone(), cancel.clone(), observe)?;
             tables.extend((!table.rows.is_empty()).then_some(table));
             if ended == Ended::Cancelled {
                 return Ok((tables, ended));
@@ -68,7 +69,7 @@ impl NativeOrder {
         Ok((tables, Ended::Complete))
     }
 
-    pub fn runs(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.workloads.len() * self.samples
     }
 

@@ -30,7 +30,7 @@ pub trait Observer: Sync {
     fn event(&self, _event: &Event<'_>) {}
     fn end(&self, _timing: &Timing) {}
     /// Takes rates that later estimates may use.
-    fn learned(&self, _rates: &Rates) {}
+    fn store_rates(&self, _rates: &Rates) {}
     /// Called between measurements, when a clock may move.
     fn tick(&self) {}
     /// Shows the number of finished pairs. If the user peeks, `estimates` has each row's name and

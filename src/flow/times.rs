@@ -286,7 +286,7 @@ pub(super) fn run(
     session.observer.status("");
     if let Some(rates) = rates_of_pairs(&plan.method, dir.pairs()?.get(there..).unwrap_or_default())
     {
-        session.observer.learned(&rates);
+        session.observer.store_rates(&rates);
     }
     ended
 }

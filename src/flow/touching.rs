@@ -32,11 +32,12 @@ pub struct Touched {
 
 impl Touched {
     fn by(functions: BTreeSet<SourceFunction>) -> Touched {
-        let table = TouchedTable::shipped();
-        let is_executed =
-            |function: &SourceFunction| function.symbols.iter().any(|symbol| table.knows(symbol));
+        let table = TouchedTable::built_in();
+        let is_executed = |function: &SourceFunction| {
+            function.symbols.iter().any(|symbol| table.has_function(symbol))
+        };
         let symbols = functions.iter().flat_map(|function| function.symbols.clone()).collect();
-        let rows = table.touching(&symbols);
+        let rows = table.rows_touching(&symbols);
         let (functions, not_executed) = functions.into_iter().partition::<Vec<_>, _>(is_executed);
         let names = |functions: Vec<SourceFunction>| {
             functions.into_iter().map(|function| escape(&function.name)).collect()
@@ -73,7 +74,7 @@ pub fn touching(named: &str) -> Result<Touched, Error> {
 fn by_name(name: &str) -> Result<Touched, Error> {
     let touched = Touched::by([SourceFunction::named(name)].into());
     if touched.rows.is_empty() {
-        let table = TouchedTable::shipped();
+        let table = TouchedTable::built_in();
         let near = did_you_mean(nearest(name, table.functions()));
         return Err(Error::user(format!(
             "no row executes a function {name:?}{near} on {}, where the compiler may have inlined \

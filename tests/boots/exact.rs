@@ -38,7 +38,7 @@ pub fn request() -> Request {
 /// Line that tells the guest to run a built-in row.
 pub fn order(row: &str, request: &Request) -> String {
     let definitions = plan::definitions().unwrap();
-    let workload = &plan::select(&definitions, Some(&[row.to_owned()])).unwrap()[0];
+    let workload = &plan::select_rows(&definitions, Some(&[row.to_owned()])).unwrap()[0];
     wire::order(workload, &request.layout)
 }
 

@@ -65,7 +65,7 @@ fn subject(boot_line: &str) -> TimedSubject {
 
 fn rows(names: &[&str]) -> Vec<Workload> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    plan::select(&plan::definitions().unwrap(), Some(&names)).unwrap()
+    plan::select_rows(&plan::definitions().unwrap(), Some(&names)).unwrap()
 }
 
 /// Boots, and looks that nothing is left.
@@ -278,7 +278,7 @@ fn the_vcpu_stays_on_its_cpu_and_the_user_may_stop() {
 
 #[test]
 fn every_usual_row_does_its_work_in_one_boot() {
-    let rows = short(plan::select(&plan::definitions().unwrap(), None).unwrap(), 8);
+    let rows = short(plan::select_rows(&plan::definitions().unwrap(), None).unwrap(), 8);
     let names: Vec<&str> = rows.iter().map(String::as_str).collect();
     assert!(names.len() > 40);
     let booted = boot("", &names, 120).unwrap();

@@ -131,6 +131,7 @@ fn a_plan_says_how_long_it_takes_as_earlier_runs_did() {
     fs::write(state.join("rates.json"), r#"{"boots":{"exact":20},"runs":{"exact/getppid":2}}"#)
         .unwrap();
     let stderr = planned(&["plan", "--jobs", "1"]);
-    let learned = "ktax: it takes about 44 s with 1 VM at a time (as earlier runs on this machine";
+    let learned =
+        "ktax: it takes about 44 s with 1 VM at a time (based on earlier runs on this machine";
     assert!(stderr.contains(learned), "{stderr}");
 }

@@ -82,7 +82,7 @@ impl Observer for Recorder {
     fn event(&self, event: &Event<'_>) {
         let mut remaining = self.remaining.lock().unwrap();
         remaining.event(std::time::Duration::ZERO, event);
-        let (done, total) = remaining.runs();
+        let (done, total) = remaining.run_counts();
         self.hear(Heard::Done(done, total));
     }
 
@@ -90,7 +90,7 @@ impl Observer for Recorder {
         self.hear(Heard::End);
     }
 
-    fn learned(&self, rates: &Rates) {
+    fn store_rates(&self, rates: &Rates) {
         self.hear(Heard::Learned(rates.clone()));
     }
 

@@ -1,7 +1,7 @@
 //! Which rows a test of all rows measures, and what they say of costly instructions.
 
 use ktax::model::{Costly, Effect, Row, Workload, metric};
-use ktax::plan::{definitions, select};
+use ktax::plan::{definitions, select_rows};
 
 /// A run of these takes most of a minute, or, of the last, needs what no guest has; `kernel-boot`
 /// boots in each run, and has tests of its own.
@@ -25,14 +25,14 @@ pub fn workloads() -> Vec<String> {
 
 /// All rows of these workloads but those that need several CPUs.
 pub fn rows_of_one_cpu(names: &[String]) -> Vec<String> {
-    let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
+    let mut rows = select_rows(&definitions().unwrap(), Some(names)).unwrap();
     rows.retain(|row| row.params.get("cpus").is_none_or(|cpus| *cpus == 1));
     rows.into_iter().map(|row| row.row).collect()
 }
 
 /// The first row of each of these workloads, with one of so many of its operations.
 pub fn short_row_of_each(names: &[String], share: u64) -> Vec<String> {
-    let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
+    let mut rows = select_rows(&definitions().unwrap(), Some(names)).unwrap();
     let workload = |row: &Workload| row.row.split(':').next().unwrap().to_owned();
     rows.dedup_by_key(|row| workload(row));
     short(rows, share)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ktax::flow::expand_touching;
 use ktax::plan::{
     BuiltIn, Campaign, Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger,
-    TouchedTable, definitions, experiments, ledgers, select,
+    TouchedTable, definitions, experiments, ledgers, select_rows,
 };
 
 use crate::common::{Ran, assert_has, ktax, run, scratch, scratch_path};
@@ -33,7 +33,7 @@ fn every_experiment_can_be_planned() {
             ExperimentMethod::Counts(counts) => {
                 of_kernels += 1;
                 counts.check().unwrap();
-                let rows = select(&definitions().unwrap(), counts.workloads.as_deref());
+                let rows = select_rows(&definitions().unwrap(), counts.workloads.as_deref());
                 let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert!(!rows.is_empty(), "{name}");
                 for subject in counts.asked.subjects.both() {
@@ -87,7 +87,7 @@ fn every_ledger_can_be_planned() {
         assert!(ledger.experiments.len() > 1 && !ledger.why.is_empty(), "{name}");
         for (_, experiment) in ledger.experiments {
             if let ExperimentMethod::Counts(counts) = experiment.method {
-                select(&definitions, counts.workloads.as_deref()).unwrap();
+                select_rows(&definitions, counts.workloads.as_deref()).unwrap();
             }
         }
     }
@@ -213,10 +213,10 @@ const PATCH: &str = "From: a <a@example.org>\nSubject: [PATCH] mm: count\n\n---\
 
 #[test]
 fn the_shipped_table_is_of_the_rows_that_ktax_has() {
-    let (table, definitions) = (TouchedTable::shipped(), definitions().unwrap());
+    let (table, definitions) = (TouchedTable::built_in(), definitions().unwrap());
     let known: Vec<String> = table.rows.keys().cloned().collect();
-    select(&definitions, Some(&known)).unwrap();
-    let usual = select(&definitions, None).unwrap().into_iter().map(|row| row.row);
+    select_rows(&definitions, Some(&known)).unwrap();
+    let usual = select_rows(&definitions, None).unwrap().into_iter().map(|row| row.row);
     let missing: Vec<String> = usual.filter(|row| !table.rows.contains_key(row)).collect();
     // `bcopy-libc` executes nothing of the kernel.
     assert_eq!(missing, ["bcopy-libc"], "run `make functions`");
@@ -239,7 +239,10 @@ fn rows_are_listed_by_function_patch_and_file() {
     assert!(!by_patch.contains("getppid") && rows("getppid").contains("getppid"));
     assert_eq!(rows(file.to_str().unwrap()), rows("pipe_write"));
     let printed = touching(file.to_str().unwrap(), &[]).stdout;
-    assert!(printed.contains("1 function, or the compiler inlines them: unheard_of"), "{printed}");
+    assert!(
+        printed.contains("In no row (not executed, or inlined by the compiler): unheard_of"),
+        "{printed}"
+    );
     assert!(printed.contains("bw-pipe") && printed.contains("6.1.0-56-cloud-amd64"), "{printed}");
     for (named, about) in [
         ("pipe_wriet", "no row executes a function \"pipe_wriet\" (did you mean pipe_write?)"),

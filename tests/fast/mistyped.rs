@@ -237,7 +237,7 @@ fn a_full_disk_under_the_output_is_reported() {
     let output = ktax().arg("experiments").stdout(full).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("cannot print: ") && text.contains("free space there"), "{text}");
+    assert!(text.contains("cannot print: ") && text.contains("free disk space"), "{text}");
 }
 
 // A misspelled need of a test would be ignored.

@@ -123,7 +123,7 @@ fn an_experiment_of_times_keeps_every_key() {
     assert_eq!((machine.cpu.as_str(), machine.memory_mib), ("max", 256));
     assert_eq!((machine.cores, machine.accelerator), (Some(1), Accelerator::Tcg));
     assert_eq!(asked.subjects.change.boot_line, "audit=1");
-    let runs = experiment.with(times.clone()).each_setting().unwrap();
+    let runs = experiment.with_method(times.clone()).each_setting().unwrap();
     let cpus: Vec<u32> = runs.iter().map(|(_, run)| run.method.asked.machine.cpus).collect();
     assert_eq!(cpus, [1, 2]);
     let plan = runs[0].1.plan().unwrap();

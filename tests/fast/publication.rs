@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::model::{History, Saved, SavedResult, read_results};
-use ktax::plan::{Campaign, Experiment, ExperimentMethod, definitions, select};
+use ktax::plan::{Campaign, Experiment, ExperimentMethod, definitions, select_rows};
 use ktax::report::results_of_page;
 
 use crate::common::{Need, printed, require};
@@ -75,7 +75,7 @@ fn every_kernel_of_the_campaign_is_there_with_every_default_row() {
     }
     let history = history();
     let rows: BTreeSet<String> = history.lines.iter().map(|line| line.row.clone()).collect();
-    let default = select(&definitions().unwrap(), None).unwrap();
+    let default = select_rows(&definitions().unwrap(), None).unwrap();
     let default: BTreeSet<String> = default.into_iter().map(|row| row.row).collect();
     assert_eq!(rows, default);
     for row in &rows {

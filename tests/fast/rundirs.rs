@@ -24,7 +24,7 @@ pub fn guests_plan() -> Plan {
     let counted = scene::plan(&["pipe"]).method;
     let (kernel, key): (Identity, Key) = (counted.kernels.base, counted.key);
     guests.asked.sides_mut().for_each(|side| side.kernel = Some(kernel.clone()));
-    experiment.with(guests).plan(kernel, key).map_method(Into::into)
+    experiment.with_method(guests).plan(kernel, key).map_method(Into::into)
 }
 
 /// A Plan of each method, by its name in the file.

@@ -392,7 +392,7 @@ fn a_store_that_is_read_only_can_be_read() {
 
 // Files from elsewhere, in which anything may be wrong.
 
-const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 things could not be kept\n";
+const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 items could not be kept\n";
 
 /// One file that says nothing stops no other.
 #[test]
@@ -441,7 +441,7 @@ fn what_is_wrong_is_refused_and_the_rest_is_imported() {
     // Of five measurements two are wrong; of the change one failed when it was measured.
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
-        (1, "kept 3 new measurements; 3 things could not be kept\n"),
+        (1, "kept 3 new measurements; 3 items could not be kept\n"),
         "{}",
         ran.stderr
     );
@@ -540,7 +540,7 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
             // The rest of a store is copied; what cannot be is named.
             let ran =
                 command(&["import", store.root().to_str().unwrap()], &path_of("copy")).exits(1);
-            assert!(ran.stdout.ends_with("; 1 thing could not be kept\n"), "{}", ran.stdout);
+            assert!(ran.stdout.ends_with("; 1 item could not be kept\n"), "{}", ran.stdout);
             ran.says(&because);
             run(ktax().args(["log", "--subjects", "--store"]).arg(store.root())).exits(0);
             let ran = command(&["fsck"], store.root());

@@ -14,7 +14,7 @@ use ktax::kvmhost::{
 use ktax::model::{
     ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Side, Subject, Verdict,
 };
-use ktax::plan::{definitions, select};
+use ktax::plan::{definitions, select_rows};
 use serde_json::Value;
 
 use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
@@ -287,7 +287,8 @@ fn engine(cancel: &Cancel) -> X86Guests {
             memory_mib: 256,
         },
     };
-    let getppid = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap().remove(0);
+    let getppid =
+        select_rows(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap().remove(0);
     let works = [
         ("raw:cpuid=500", GuestWork::Raw { kind: "cpuid".into(), count: 500 }),
         ("getppid", GuestWork::Program(getppid)),

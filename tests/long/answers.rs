@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ktax::plan::{definitions, select};
+use ktax::plan::{definitions, select_rows};
 
 use crate::common::require::newer_qemu;
 use crate::common::{KERNEL, Need, counts_plan, ktax, require, run, scratch_path};
@@ -277,7 +277,9 @@ fn one_row(file: &str, text: &str, dir: &Path) -> Vec<String> {
     let row = if names.iter().any(|name| name == "stat") { "stat" } else { names[0].as_str() };
     let row = match row.starts_with("raw:") {
         true => row.to_owned(),
-        false => select(&definitions().unwrap(), Some(&[row.to_owned()])).unwrap()[0].row.clone(),
+        false => {
+            select_rows(&definitions().unwrap(), Some(&[row.to_owned()])).unwrap()[0].row.clone()
+        }
     };
     if file.starts_with("experiments/") {
         return ["compare", file, "-w", &row].map(str::to_owned).to_vec();

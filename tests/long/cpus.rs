@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::model::{SPIN_WAIT, Verdict, Workload};
-use ktax::plan::{definitions, select};
+use ktax::plan::{definitions, select_rows};
 
 use crate::common::require::newer_qemu;
 use crate::common::rows::{short_row_of_each, workloads};
@@ -84,7 +84,7 @@ fn profiles_of(out: &Path) -> Vec<(PathBuf, String)> {
 
 /// Each call of the table of scalability, on shared and on own objects, on four CPUs.
 fn calls() -> Vec<String> {
-    let mut rows = select(&definitions().unwrap(), Some(&["scale".to_owned()])).unwrap();
+    let mut rows = select_rows(&definitions().unwrap(), Some(&["scale".to_owned()])).unwrap();
     rows.retain(|row| row.params["cpus"] == 4);
     let short = |row: &Workload| format!("{},ops={}", row.row, row.ops / 8);
     rows.iter().map(short).collect()

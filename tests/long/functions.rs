@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
 use ktax::model::Side;
-use ktax::plan::{TouchedTable, definitions, select};
+use ktax::plan::{TouchedTable, definitions, select_rows};
 use ktax::rundir::AnyRunDir;
 
 use crate::common::{KERNEL, ktax, run, scratch_path};
@@ -35,8 +35,8 @@ fn counted(out: &Path) -> TouchedTable {
 
 #[test]
 fn the_rows_execute_the_functions_of_the_shipped_table() {
-    let (shipped, is_blessed) = (TouchedTable::shipped(), std::env::var_os("BLESS").is_some());
-    let usual = select(&definitions().unwrap(), None).unwrap().into_iter().map(|row| row.row);
+    let (shipped, is_blessed) = (TouchedTable::built_in(), std::env::var_os("BLESS").is_some());
+    let usual = select_rows(&definitions().unwrap(), None).unwrap().into_iter().map(|row| row.row);
     let rows: BTreeSet<String> = match is_blessed {
         true => shipped.rows.keys().cloned().chain(usual).collect(),
         false => ["getppid", "page-fault", "pipe"].map(str::to_owned).into(),

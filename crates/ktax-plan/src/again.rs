@@ -1,4 +1,4 @@
-//! The command line that measures a comparison again.
+//! Command lines that repeat a comparison, a search or a history.
 
 use crate::keys::{Group, KEYS, SWITCH, Scope, THRESHOLD_PERCENT, Values};
 use ktax_host::text::shell_line;
@@ -8,20 +8,21 @@ use ktax_model::{
     Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
-/// Request to be printed.
-pub(super) struct Asked<'a> {
+/// Experiment whose command line is printed: counts or times.
+pub(super) struct Request<'a> {
     pub counts: Option<&'a AskedCounts>,
     pub times: Option<&'a AskedTimes>,
-    /// Rows that decide, and rows that do not; those of programs are left out.
+    /// Names of the headline rows, without rows of programs.
     pub rows: Vec<&'a str>,
+    /// Names of the other rows, without rows of programs.
     pub secondary: Vec<&'a str>,
     pub layouts: usize,
     pub seed: u64,
     pub threshold_percent: f64,
 }
 
-impl Asked<'_> {
-    /// Machine of a counted guest, or else of a timed one.
+impl Request<'_> {
+    /// Machine of a counted guest, and machine of a timed guest; one of them is `None`.
     pub(super) fn machines(&self) -> (Option<&Machine>, Option<&TimedMachine>) {
         (self.counts.map(|counts| &counts.machine), self.times.map(|times| &times.machine))
     }
@@ -32,32 +33,33 @@ impl Asked<'_> {
     }
 }
 
-/// One Side of the request.
+/// One Side of a [`Request`].
 #[derive(Clone, Copy)]
-pub(super) enum AskedSide<'a> {
+pub(super) enum RequestedSide<'a> {
     Counts(Side, &'a Subject),
     /// Settings of the running kernel, or a guest.
     Times(RunsOn, &'a TimedSubject),
 }
 
-/// Command that measures these rows of a comparison again; empty if no command line can ask for it.
-pub fn again(comparison: &Comparison, rows: &[Row]) -> Vec<String> {
+/// Words of the command that repeats these rows of a comparison; empty if no command line can
+/// express the comparison.
+pub fn repeat_command(comparison: &Comparison, rows: &[Row]) -> Vec<String> {
     let threshold_percent = comparison.threshold_percent;
     let words = match &comparison.method {
-        ComparisonMethod::Counts(counts) => counts_again(rows, threshold_percent, counts),
-        ComparisonMethod::Times(times) => times_again(rows, threshold_percent, times),
+        ComparisonMethod::Counts(counts) => counts_command(rows, threshold_percent, counts),
+        ComparisonMethod::Times(times) => times_command(rows, threshold_percent, times),
         ComparisonMethod::Guests(_) => None,
     };
     words.unwrap_or_default()
 }
 
-/// Command that searches between the two Sides of a comparison; empty if no command line can ask
-/// for the comparison.
-pub fn search_again(comparison: &Comparison) -> Vec<String> {
+/// Words of the command that searches between the two Sides of a comparison; empty if no command
+/// line can express the comparison.
+pub fn search_command(comparison: &Comparison) -> Vec<String> {
     if comparison.counts().is_none() {
         return Vec::new();
     }
-    let mut words = again(comparison, &comparison.rows);
+    let mut words = repeat_command(comparison, &comparison.rows);
     if let Some(command) = words.get_mut(1) {
         *command = "bisect".to_owned();
         words.insert(2, "start".to_owned());
@@ -65,18 +67,19 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
     words
 }
 
-/// Commands that compare two points of a line of a history. The points differ in their kernels, and
-/// rarely in more: the flags of one command are those of the next.
+/// Commands that compare two points of a line of a history. Most points differ only in their
+/// kernels, so the flags of the last command are kept for the next.
 pub struct HistorySteps<'a> {
     line: &'a HistoryLine,
     threshold_percent: f64,
-    /// Flags of the last pair, behind all that they depend on.
+    /// Flags of the last pair of points, after the values on which the flags depend.
     last: Option<(PairKey<'a>, Option<StepFlags>)>,
 }
 
-/// Boot lines of two points, and whether they have one kernel.
+/// Boot lines of two points, and true if both have the same kernel.
 type PairKey<'a> = ([&'a str; 2], bool);
 
+/// Flags of a pair of points.
 struct StepFlags {
     words: Vec<String>,
     /// The words as a shell reads them.
@@ -89,7 +92,7 @@ impl<'a> HistorySteps<'a> {
     }
 
     /// Words of the command for these points of the line; empty if a kernel has no package.
-    pub fn again(&mut self, base: &'a HistoryPoint, change: &'a HistoryPoint) -> Vec<String> {
+    pub fn words(&mut self, base: &'a HistoryPoint, change: &'a HistoryPoint) -> Vec<String> {
         self.command(base, change).map_or(Vec::new(), |(mut words, flags)| {
             words.extend_from_slice(&flags.words);
             words
@@ -106,7 +109,7 @@ impl<'a> HistorySteps<'a> {
         Some(format!("{} {}", shell_line(words), flags.line))
     }
 
-    /// Words that name the kernels, and the flags behind them.
+    /// Words up to the kernels, and the flags after them.
     fn command(
         &mut self,
         base: &'a HistoryPoint,
@@ -115,13 +118,13 @@ impl<'a> HistorySteps<'a> {
         let (base_package, change_package) = base.package.as_ref().zip(change.package.as_ref())?;
         let boot_lines = [&*base.boot_line, &*change.boot_line];
         let key = (boot_lines, base_package == change_package);
-        if self.last.as_ref().is_none_or(|(known, _)| *known != key) {
+        if self.last.as_ref().is_none_or(|(last_key, _)| *last_key != key) {
             let subjects = Sides {
                 base: Subject::new(base_package, boot_lines[0]),
                 change: Subject::new(change_package, boot_lines[1]),
             };
-            let flags = self.flags(subjects);
-            let flags = flags.map(|words| StepFlags { line: shell_line(&words), words });
+            let words = self.flags(subjects);
+            let flags = words.map(|words| StepFlags { line: shell_line(&words), words });
             self.last = Some((key, flags));
         }
         let (_, flags) = self.last.as_ref()?;
@@ -135,7 +138,7 @@ impl<'a> HistorySteps<'a> {
         let (machine, guest) = (machine.clone(), AskedGuest::default());
         let counts = AskedCounts { machine, subjects, guest, calibration: None };
         let mut flags = CommandLine(Vec::new());
-        flags.keys(&Asked {
+        flags.keys(&Request {
             counts: Some(&counts),
             times: None,
             rows: vec![&self.line.row],
@@ -148,8 +151,8 @@ impl<'a> HistorySteps<'a> {
     }
 }
 
-/// Command that prints a line of a history from the store.
-pub fn history_again(history: &History, line: &HistoryLine) -> Vec<String> {
+/// Words of the command that prints a line of a history from the store.
+pub fn history_command(history: &History, line: &HistoryLine) -> Vec<String> {
     let mut words = CommandLine(["ktax", "history", &line.row].map(str::to_owned).to_vec());
     if let Some(function) = &history.function {
         words.option("--function", function);
@@ -163,35 +166,35 @@ pub fn history_again(history: &History, line: &HistoryLine) -> Vec<String> {
     words.0
 }
 
-fn counts_again(
+fn counts_command(
     rows: &[Row],
     threshold_percent: f64,
     counts: &CountsComparison,
 ) -> Option<Vec<String>> {
     let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &counts.asked;
-    let all_users = users(&guest.programs);
+    let user_programs = user_programs(&guest.programs);
     let measured = rows.iter().filter(|row| row.computed_from().is_none());
-    let is_complete = measured.filter(|row| is_program(row)).count() == all_users.len();
-    let users = written_programs(&all_users);
+    let is_complete = measured.filter(|row| is_program(row)).count() == user_programs.len();
+    let programs = programs_before_sizes(&user_programs);
     let is_one_line = is_complete
-        && users.len() <= 1
-        && (guest.hooks.is_none() || users.is_empty())
+        && programs.len() <= 1
+        && (guest.hooks.is_none() || programs.is_empty())
         && is_archive_known(counts)
-        && has_flags(base, change)
-        && machine.model.as_ref().is_none_or(is_named);
+        && have_same_sources(base, change)
+        && machine.model.as_ref().is_none_or(is_built_in);
     if !is_one_line {
         return None;
     }
     let kernel = |side: Side| {
         let subject = counts.asked.subjects.get(side);
-        // A package's name may be another version tomorrow.
+        // The same package name may later stand for another version.
         let is_package = subject.kernel.starts_with("debian:");
         let source = if is_package { &counts.kernels.get(side).source } else { &subject.kernel };
         source.clone()
     };
     let mut words = CommandLine::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
-    words.keys(&Asked {
+    words.keys(&Request {
         counts: Some(&counts.asked),
         times: None,
         rows: row_names(rows.iter()),
@@ -201,19 +204,19 @@ fn counts_again(
         threshold_percent,
     })?;
     guest.hooks.iter().for_each(|hooks| words.flags(program_flags(hooks, &[], true)));
-    users.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
+    programs.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
     Some(words.0)
 }
 
-fn times_again(
+fn times_command(
     rows: &[Row],
     threshold_percent: f64,
     times: &TimesComparison,
 ) -> Option<Vec<String>> {
     let asked = &times.plan.asked;
     let Sides { base, change } = &asked.subjects;
-    let users = users(&asked.programs);
-    if rows.iter().filter(|row| is_program(row)).count() != users.len() || users.len() > 1 {
+    let programs = user_programs(&asked.programs);
+    if rows.iter().filter(|row| is_program(row)).count() != programs.len() || programs.len() > 1 {
         return None;
     }
     let mut words = CommandLine::compare();
@@ -229,7 +232,7 @@ fn times_again(
             false => words.kernels(base_kernel, change_kernel),
         }
     }
-    words.keys(&Asked {
+    words.keys(&Request {
         counts: None,
         times: Some(asked),
         rows: row_names(rows.iter().filter(|row| row.headline)),
@@ -238,21 +241,21 @@ fn times_again(
         seed: times.seed,
         threshold_percent,
     })?;
-    users.into_iter().for_each(|program| words.program(program, &[]));
+    programs.into_iter().for_each(|program| words.program(program, &[]));
     Some(words.0)
 }
 
-impl Asked<'_> {
-    fn side(&self, side: Side) -> Option<AskedSide<'_>> {
+impl Request<'_> {
+    fn side(&self, side: Side) -> Option<RequestedSide<'_>> {
         let counted = self.counts.map(|counts| counts.subjects.get(side));
         let timed = self.times.map(|times| (times.runs_on, times.subjects.get(side)));
         counted
-            .map(|subject| AskedSide::Counts(side, subject))
-            .or(timed.map(|(runs_on, subject)| AskedSide::Times(runs_on, subject)))
+            .map(|subject| RequestedSide::Counts(side, subject))
+            .or(timed.map(|(runs_on, subject)| RequestedSide::Times(runs_on, subject)))
     }
 
-    /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` if no
-    /// flag sets a key.
+    /// Flags of the keys of the Sides, then of the keys of the experiment, each with its value.
+    /// `None` if no flag sets a key.
     fn flags(&self) -> Option<Vec<(&'static str, String)>> {
         let mut flags = Vec::new();
         let mut add = |flag: &'static str, values: Values| {
@@ -262,11 +265,11 @@ impl Asked<'_> {
         };
         for group in [Group::Source, Group::BootLine, Group::Settings] {
             for (index, side) in Side::BOTH.into_iter().enumerate() {
-                let Some(asked) = self.side(side) else { continue };
+                let Some(requested) = self.side(side) else { continue };
                 for key in KEYS {
                     match key.scope {
-                        Scope::Side(key_group, again) if key_group == group => {
-                            add(key.flags[index], again(asked))?;
+                        Scope::Side(key_group, values) if key_group == group => {
+                            add(key.flags[index], values(requested))?;
                         }
                         _ => {}
                     }
@@ -274,8 +277,8 @@ impl Asked<'_> {
             }
         }
         for key in KEYS {
-            if let Scope::File(again) = key.scope {
-                add(key.flags[0], again(self))?;
+            if let Scope::File(values) = key.scope {
+                add(key.flags[0], values(self))?;
             }
         }
         Some(flags)
@@ -292,7 +295,7 @@ const HOOK_KEYS: [&str; 6] = [
     "program.prepare",
 ];
 
-/// Flags of a program with its sizes, each with a value to print; for hooks only their keys.
+/// Flags of a program with its sizes, each with its value; with `is_hooks` only the keys of hooks.
 fn program_flags(
     program: &UserProgram,
     sizes: &[u64],
@@ -300,8 +303,8 @@ fn program_flags(
 ) -> Vec<(&'static str, String)> {
     let mut flags = Vec::new();
     for key in KEYS.iter().filter(|key| !is_hooks || HOOK_KEYS.contains(&key.name)) {
-        if let Scope::Program(again) = key.scope {
-            flags.extend(again(program, sizes).into_iter().map(|value| (key.flags[0], value)));
+        if let Scope::Program(values) = key.scope {
+            flags.extend(values(program, sizes).into_iter().map(|value| (key.flags[0], value)));
         }
     }
     flags
@@ -315,22 +318,22 @@ fn row_names<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
     rows.filter(|row| !is_program(row)).map(|row| row.row.as_str()).collect()
 }
 
-/// The programs that no workload file has.
-fn users(programs: &[UserProgram]) -> Vec<&UserProgram> {
+/// The programs that no workload file defines.
+fn user_programs(programs: &[UserProgram]) -> Vec<&UserProgram> {
     programs.iter().filter(|program| !program.is_from_workload_file).collect()
 }
 
-/// Each program as the user wrote it, once, with its sizes.
-fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
-    let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
-    for program in users.iter().copied() {
-        let measured_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
-        let written = measured_sizes.unwrap_or((program, &[]));
-        if !asked.contains(&written) {
-            asked.push(written);
+/// Each distinct program before `{size}` was replaced, with its sizes.
+fn programs_before_sizes<'a>(programs: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
+    let mut distinct: Vec<(&UserProgram, &[u64])> = Vec::new();
+    for program in programs.iter().copied() {
+        let sized = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
+        let original = sized.unwrap_or((program, &[]));
+        if !distinct.contains(&original) {
+            distinct.push(original);
         }
     }
-    asked
+    distinct
 }
 
 /// Returns true if the contents of the guests' archive are known: stores of older releases keep
@@ -338,21 +341,22 @@ fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a 
 fn is_archive_known(counts: &CountsComparison) -> bool {
     let AskedCounts { subjects: Sides { base, change }, guest, .. } = &counts.asked;
     let AskedGuest { disk, programs, hooks, .. } = guest;
-    let has_own = base.has_settings() || change.has_settings();
+    let has_side_settings = base.has_settings() || change.has_settings();
     counts.key.programs.is_empty()
-        || has_own
+        || has_side_settings
         || disk.is_some()
         || !programs.is_empty()
         || hooks.is_some()
 }
 
-/// Returns true if flags can name the sources of both kernels: some flags set both sides at once.
-fn has_flags(base: &Subject, change: &Subject) -> bool {
+/// Returns true if flags can name the sources of both kernels: `--start-config` and `--tree` set
+/// both Sides.
+fn have_same_sources(base: &Subject, change: &Subject) -> bool {
     base.start_config == change.start_config && base.tree == change.tree
 }
 
-/// Returns true if `--model` takes the model by name; a file of the user's may be gone.
-fn is_named(model: &Model) -> bool {
+/// Returns true if `--model` takes the model by name. A model in a file of the user may be deleted.
+fn is_built_in(model: &Model) -> bool {
     !model.name().ends_with(".toml")
 }
 
@@ -367,7 +371,7 @@ impl CommandLine {
     fn option(&mut self, flag: &str, value: impl ToString) {
         let value = value.to_string();
         match value.starts_with('-') {
-            // Otherwise it would be read as another option.
+            // In a word of its own, the value would be parsed as an option.
             true => self.0.push(format!("{flag}={value}")),
             false => self.0.extend([flag.to_owned(), value]),
         }
@@ -382,9 +386,10 @@ impl CommandLine {
         }
     }
 
-    /// Adds the flags of all keys but kernels and programs; `None` if no flag sets one of them.
-    fn keys(&mut self, asked: &Asked<'_>) -> Option<()> {
-        self.flags(asked.flags()?);
+    /// Adds the flags of all keys except kernels and programs; `None` if no flag sets one of the
+    /// keys.
+    fn keys(&mut self, request: &Request<'_>) -> Option<()> {
+        self.flags(request.flags()?);
         Some(())
     }
 

@@ -1,7 +1,7 @@
 //! Campaigns: many Subjects over the same rows, divided into shards of about equal length.
 
 use crate::counts::CountsExperiment;
-use crate::experiment::{Error, misplaced};
+use crate::experiment::{Error, misplaced_key_error};
 use crate::experiment::{Experiment, ExperimentMethod};
 use crate::file::{ExperimentFile, SubjectKeys};
 use ktax_model::{AskedCounts, CampaignUnit};
@@ -11,7 +11,7 @@ use ktax_model::{AskedCounts, CampaignUnit};
 pub struct Campaign {
     /// Title in one line.
     pub title: String,
-    /// Each Subject, on both Sides.
+    /// An experiment for each Subject, with the Subject on both Sides.
     pub subjects: Vec<Experiment<CountsExperiment>>,
     /// Timed experiments, by the names or paths of their files.
     pub timed: Vec<String>,
@@ -38,26 +38,30 @@ impl Campaign {
             ));
         }
         if !file.add.is_empty() {
-            return Err(refuse("additions are of a ledger; list each as a subject"));
+            return Err(refuse("additions belong to a ledger; list each addition as a subject"));
         }
-        let no_more = "a campaign measures rows of ktax; remove programs, `workloads_from`, \
+        let unsupported = "a campaign measures rows of ktax; remove programs, `workloads_from`, \
                        `hooks`, `modules`, `disk`, and `sysctl`, `files` and `setup` of subjects";
-        let is_own = file.workloads_from.is_some() || file.hooks.is_some();
-        if is_own || !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
-            return Err(refuse(no_more));
+        let has_own_workloads = file.workloads_from.is_some() || file.hooks.is_some();
+        if has_own_workloads
+            || !file.program.is_empty()
+            || !file.modules.is_empty()
+            || file.disk.is_some()
+        {
+            return Err(refuse(unsupported));
         }
-        let first = |index: usize| file.subjects[..index].contains(&file.subjects[index]);
-        if (0..file.subjects.len()).any(first) {
-            return Err(refuse("a subject is there twice"));
+        let is_repeated = |index: usize| file.subjects[..index].contains(&file.subjects[index]);
+        if (0..file.subjects.len()).any(is_repeated) {
+            return Err(refuse("a subject is listed twice; remove one of them"));
         }
         let subjects = file.subjects.iter().map(|keys| subject_experiment(file, keys));
         let title = file.title.clone().unwrap_or_default();
         let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, Error>>()?;
-        let has_more = |AskedCounts { guest, subjects, .. }: &AskedCounts| {
+        let has_unsupported = |AskedCounts { guest, subjects, .. }: &AskedCounts| {
             !guest.programs.is_empty() || guest.disk.is_some() || subjects.base.has_settings()
         };
-        if subjects.iter().any(|subject| has_more(&subject.method.asked)) {
-            return Err(refuse(no_more));
+        if subjects.iter().any(|subject| has_unsupported(&subject.method.asked)) {
+            return Err(refuse(unsupported));
         }
         Ok(Campaign { title, subjects, timed: file.timed.clone() })
     }
@@ -82,70 +86,73 @@ fn subject_experiment(
         ..file.clone()
     })?;
     match &experiment.method {
-        ExperimentMethod::Counts(counts) => Ok(experiment.with(counts.clone())),
+        ExperimentMethod::Counts(counts) => Ok(experiment.with_method(counts.clone())),
         _ => {
-            let uses = "another one; list timed experiments in `timed`";
-            Err(misplaced("subjects", "the exact engine", uses))
+            let engine = "another one; list timed experiments in `timed`";
+            Err(misplaced_key_error("subjects", "the exact engine", engine))
         }
     }
 }
 
-/// Usual length of a shard on one CPU, seconds: long compared with its start, short compared with
-/// the loss if a machine fails.
+/// Target length of a shard on one CPU, in seconds: long compared with the start of a shard, and
+/// short enough that little work is lost if a machine fails.
 const SHARD_S: f64 = 600.0;
 
-/// Slurm numbers the jobs of an array up to 1000, unless `MaxArraySize` is set.
-pub const SHARDS: std::ops::RangeInclusive<usize> = 1..=1000;
+/// Bounds of the number of shards. Slurm numbers the jobs of an array up to 1000, unless
+/// `MaxArraySize` is set.
+pub const SHARD_COUNTS: std::ops::RangeInclusive<usize> = 1..=1000;
 
-/// Costs of a Subject's rows, in seconds on one CPU.
+/// SubjectCosts of the rows of a Subject, in seconds on one CPU.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Costs {
-    /// Cost of the Boots that all rows start from.
+pub struct SubjectCosts {
+    /// Cost of the Boots from which all rows start.
     pub boots: f64,
-    /// Cost of each row; `None` if it is measured already.
+    /// Cost of each row; `None` if the row is measured already.
     pub rows: Vec<Option<f64>>,
 }
 
 /// Divides the rows of Subjects into `shards` shards, or into shards of about ten minutes.
-pub fn divide(subjects: &[Costs], shards: Option<usize>) -> Vec<Vec<CampaignUnit>> {
-    let total: f64 = subjects.iter().map(Costs::total).sum();
-    let wanted = shards.unwrap_or((total / SHARD_S).ceil() as usize);
-    let wanted = wanted.clamp(*SHARDS.start(), *SHARDS.end());
-    let busy = subjects.iter().filter(|costs| costs.left().count() > 0).count().max(1);
-    // Each part makes its Subject's Boots again, so there are no more parts than needed.
-    let parts = wanted.div_ceil(busy);
+pub fn divide(subjects: &[SubjectCosts], shards: Option<usize>) -> Vec<Vec<CampaignUnit>> {
+    let total: f64 = subjects.iter().map(SubjectCosts::total).sum();
+    let count = shards.unwrap_or((total / SHARD_S).ceil() as usize);
+    let count = count.clamp(*SHARD_COUNTS.start(), *SHARD_COUNTS.end());
+    let unfinished =
+        subjects.iter().filter(|costs| costs.missing_rows().count() > 0).count().max(1);
+    // Each part repeats the Boots of its Subject, so make only as many parts as needed.
+    let parts = count.div_ceil(unfinished);
     let mut units: Vec<CampaignUnit> = subjects
         .iter()
         .enumerate()
         .flat_map(|(subject, costs)| costs.parts(subject, parts))
         .collect();
     units.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let mut bins = spread(units, wanted, |unit| unit.seconds);
+    let mut bins = spread(units, count, |unit| unit.seconds);
     bins.retain(|bin| !bin.is_empty());
     let length = |bin: &Vec<CampaignUnit>| bin.iter().map(|unit| unit.seconds).sum::<f64>();
     bins.sort_by(|a, b| length(b).total_cmp(&length(a)));
     bins
 }
 
-impl Costs {
-    fn left(&self) -> impl Iterator<Item = (usize, f64)> {
+impl SubjectCosts {
+    /// Index and cost of each row that is not measured.
+    fn missing_rows(&self) -> impl Iterator<Item = (usize, f64)> {
         self.rows.iter().enumerate().filter_map(|(row, cost)| Some((row, (*cost)?)))
     }
 
     fn total(&self) -> f64 {
-        match self.left().map(|(_, cost)| cost).sum::<f64>() {
+        match self.missing_rows().map(|(_, cost)| cost).sum::<f64>() {
             0.0 => 0.0,
             rows => self.boots + rows,
         }
     }
 
-    /// Divides the rows into at least `least` parts, if there are as many rows, and none much
+    /// Divides the rows into at least `min_parts` parts, if there are as many rows. No part is much
     /// longer than a shard.
-    fn parts(&self, subject: usize, least: usize) -> Vec<CampaignUnit> {
-        let mut rows: Vec<(usize, f64)> = self.left().collect();
+    fn parts(&self, subject: usize, min_parts: usize) -> Vec<CampaignUnit> {
+        let mut rows: Vec<(usize, f64)> = self.missing_rows().collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let long = (self.total() / SHARD_S).ceil() as usize;
-        let parts = spread(rows, least.max(long).max(1), |(_, cost)| *cost);
+        let needed = (self.total() / SHARD_S).ceil() as usize;
+        let parts = spread(rows, min_parts.max(needed).max(1), |(_, cost)| *cost);
         let unit = |rows: Vec<(usize, f64)>| {
             let seconds = self.boots + rows.iter().map(|(_, cost)| cost).sum::<f64>();
             let mut rows: Vec<usize> = rows.into_iter().map(|(row, _)| row).collect();
@@ -160,9 +167,9 @@ impl Costs {
 fn spread<T>(longest_first: Vec<T>, bins: usize, cost: impl Fn(&T) -> f64) -> Vec<Vec<T>> {
     let mut filled: Vec<(f64, Vec<T>)> = (0..bins).map(|_| (0.0, Vec::new())).collect();
     for item in longest_first {
-        // The first of equal bins, so that the same costs give the same shards.
-        let least = filled.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((sum, bin)) = least {
+        // `min_by` takes the first of equal bins, so the same costs give the same shards.
+        let emptiest = filled.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((sum, bin)) = emptiest {
             *sum += cost(&item);
             bin.push(item);
         }
@@ -187,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn each_subject_is_checked_as_those_of_an_experiment() {
+    fn subjects_are_checked_like_sides_of_an_experiment() {
         let all = parse(TEXT).unwrap().subjects;
         let lines: Vec<&str> = all
             .iter()
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_campaign_is_refused() {
+    fn invalid_campaigns_are_refused() {
         for (from, to, reason) in [
             ("boot_line = \"quiet\"", "boot_line = \"a\\nb\"", "boot_line"),
             ("layouts = 3", "layouts = 0", "layouts"),
@@ -216,15 +223,15 @@ mod tests {
             "{ kernel = \
                                   \"debian:cloud-amd64\" }",
         );
-        assert!(parse(&twice).unwrap_err().to_string().contains("there twice"));
+        assert!(parse(&twice).unwrap_err().to_string().contains("is listed twice"));
         // The error of other commands names the command for this file.
         let error = ExperimentFile::parse(TEXT, "c.toml").unwrap_err().to_string();
         assert!(error.contains("ktax campaign plan c.toml"), "{error}");
     }
 
-    fn costs() -> impl Strategy<Value = Vec<Costs>> {
+    fn costs() -> impl Strategy<Value = Vec<SubjectCosts>> {
         let rows = proptest::collection::vec(proptest::option::of(0.1_f64..90.0), 1..40);
-        let one = (1.0_f64..30.0, rows).prop_map(|(boots, rows)| Costs { boots, rows });
+        let one = (1.0_f64..30.0, rows).prop_map(|(boots, rows)| SubjectCosts { boots, rows });
         proptest::collection::vec(one, 1..30)
     }
 
@@ -234,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_row_that_is_left_is_in_one_shard(
+        fn every_missing_row_is_in_exactly_one_shard(
             all in costs(), shards in proptest::option::of(1_usize..60),
         ) {
             let divided = divide(&all, shards);
@@ -247,7 +254,9 @@ mod tests {
             let expected: Vec<(usize, usize)> = all
                 .iter()
                 .enumerate()
-                .flat_map(|(subject, costs)| costs.left().map(move |(row, _)| (subject, row)))
+                .flat_map(|(subject, costs)| {
+                    costs.missing_rows().map(move |(row, _)| (subject, row))
+                })
                 .collect();
             prop_assert_eq!(found, expected);
             prop_assert!(shards.is_none_or(|shards| divided.len() <= shards));
@@ -263,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_divided_only_where_there_are_more_shards_than_subjects() {
-        let one = Costs { boots: 10.0, rows: vec![Some(1.0); 30] };
-        let units = |all: &[Costs], shards| -> Vec<usize> {
+    fn subjects_are_divided_only_if_there_are_more_shards_than_subjects() {
+        let one = SubjectCosts { boots: 10.0, rows: vec![Some(1.0); 30] };
+        let units = |all: &[SubjectCosts], shards| -> Vec<usize> {
             divide(all, shards).iter().map(Vec::len).collect()
         };
         let six = vec![one.clone(); 6];
@@ -274,12 +283,12 @@ mod tests {
         assert_eq!(units(&six, Some(3)), [2, 2, 2]);
         assert_eq!(units(&six, Some(12)), [1; 12]);
         // Hours of work are cut into shards of ten minutes.
-        let long = Costs { boots: 10.0, rows: vec![Some(200.0); 30] };
+        let long = SubjectCosts { boots: 10.0, rows: vec![Some(200.0); 30] };
         let shards = divide(&[long], None);
         assert!(shards.len() > 9, "{}", shards.len());
         assert!(shards.iter().all(|shard| seconds(shard) < 900.0));
         // Rows that are measured already are not divided.
-        let none = Costs { boots: 10.0, rows: vec![None; 3] };
+        let none = SubjectCosts { boots: 10.0, rows: vec![None; 3] };
         assert!(divide(&[none], Some(4)).is_empty());
     }
 }

@@ -1,15 +1,16 @@
-//! Experiments that count instructions.
+//! Experiments of the exact engine, which count instructions.
 
 use crate::experiment::{
-    Error, Experiment, check_layouts, check_memory_mib, draw_steps, printable_line, program_error,
+    Error, Experiment, check_layouts, check_memory_mib, check_printable_line, draw_steps,
+    program_error,
 };
 use crate::file::{ExperimentFile, SubjectKeys, checked_disk};
-use crate::keys::{LONGEST_BOOT_LINE, bounds, bounds_text, check_bounds, usual, with_flag};
+use crate::keys::{MAX_BOOT_LINE, bounds, bounds_text, check_bounds, default_number, with_flag};
 use crate::models::ModelKey;
 use crate::program;
 use crate::program::{check_files, check_sysctl, checked_hooks};
 use crate::workloads::{
-    Definition, check_for_guest, check_memory, each_once, select, with_definitions,
+    Definition, check_for_guest, check_memory, select_rows, unique_rows, with_definitions,
 };
 use ktax_engine::{ENGINES, EngineEntry};
 use ktax_model::{
@@ -31,7 +32,7 @@ pub struct CountsExperiment {
 }
 
 impl CountsExperiment {
-    /// An experiment with two Subjects and all defaults.
+    /// Creates an experiment of two Subjects, with all defaults.
     pub fn between(base: Subject, change: Subject) -> CountsExperiment {
         CountsExperiment {
             engine: &ENGINES[0],
@@ -86,15 +87,17 @@ impl CountsExperiment {
         check_layouts(self.layouts)?;
         let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &self.asked;
         if guest.hooks.is_some() && self.workloads.is_none() && !guest.programs.is_empty() {
-            let reason = "hooks run beside rows that are no programs, and there is none: write \
-                          setup and prepare into its [[program]] or [run]";
+            let reason = "hooks only run with rows that are not programs, and there is no such \
+                          row; write setup and prepare into the [[program]] or [run] table";
             return Err(program_error(reason));
         }
         let &Machine { cpus, quantum, memory_mib, ref model, .. } = machine;
         if !bounds("machine.cpus", Method::Counts).contains(&cpus) {
             let (key, bounds) = (with_flag("machine.cpus"), bounds_text("machine.cpus"));
-            return Err(Error::user(format!("{key} must be {bounds}, not {cpus}"))
-                .next(format!("remove it to use the default of {}", usual("machine.cpus"))));
+            return Err(Error::user(format!("{key} must be {bounds}, not {cpus}")).next(format!(
+                "remove it to use the default of {}",
+                default_number("machine.cpus")
+            )));
         }
         check_bounds("machine.quantum", quantum.unwrap_or(QUANTUM), Method::Counts)?;
         let is_coherence = *model == Some(Model::Coherence);
@@ -109,25 +112,25 @@ impl CountsExperiment {
             return Err(Error::user(format!("{name} (--model, machine.model) models one CPU"))
                 .next("remove --cpus (machine.cpus), or write --model coherence"));
         }
-        let is_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
-        if is_machine && memory_mib > MachineModel::MAX_MEMORY_MIB {
-            let (most, key) = (MachineModel::MAX_MEMORY_MIB, with_flag("machine.memory_mib"));
+        let has_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
+        if has_machine && memory_mib > MachineModel::MAX_MEMORY_MIB {
+            let (max_mib, key) = (MachineModel::MAX_MEMORY_MIB, with_flag("machine.memory_mib"));
             return Err(Error::user(format!(
-                "a guest whose machine is modelled has at most {most} MiB, not {memory_mib}"
+                "a guest whose machine is modelled has at most {max_mib} MiB, not {memory_mib}"
             ))
             .next(format!("lower {key}")));
         }
         check_memory_mib(memory_mib)?;
         for subject in [base, change] {
-            if subject.boot_line.len() > LONGEST_BOOT_LINE {
+            if subject.boot_line.len() > MAX_BOOT_LINE {
                 let length = subject.boot_line.len();
                 return Err(Error::user(format!(
-                    "a boot line has {length} characters, but at most {LONGEST_BOOT_LINE} fit"
+                    "a boot line has {length} characters, but at most {MAX_BOOT_LINE} fit"
                 ))
                 .next("shorten it"));
             }
         }
-        for (what, text) in [
+        for (name, text) in [
             ("--base-boot-line (base.boot_line)", &base.boot_line),
             ("--change-boot-line (change.boot_line)", &change.boot_line),
             ("--cpu (machine.cpu)", &machine.cpu),
@@ -137,13 +140,13 @@ impl CountsExperiment {
             ("the base's options and patches", &base.kernel_only().variant_text()),
             ("the change's options and patches", &change.kernel_only().variant_text()),
         ] {
-            printable_line(what, text)?;
+            check_printable_line(name, text)?;
         }
         self.check_settings("base", base)?;
         self.check_settings("change", change)
     }
 
-    /// Refuses settings that cannot be made in a Side's guest.
+    /// Refuses settings that cannot be applied in the guest of a Side.
     fn check_settings(&self, side: &str, subject: &Subject) -> Result<(), Error> {
         let Subject { sysctl, files, setup, .. } = subject;
         let refuse = |key: &str, reason: String| {
@@ -156,7 +159,7 @@ impl CountsExperiment {
         if setup.as_ref().is_some_and(|commands| commands.contains('\0')) {
             return refuse("setup", "a text has a NUL character; remove it".into());
         }
-        // Programs, hooks and set-up each have the Side's files beside their own.
+        // The files of the Side are added to the files of each program and of the hooks.
         let AskedGuest { programs, hooks, .. } = &self.asked.guest;
         let lists = programs.iter().chain(hooks).map(|program| program.files.as_slice());
         for list in lists.chain([&[][..]]) {
@@ -165,40 +168,40 @@ impl CountsExperiment {
         Ok(())
     }
 
-    /// The rows, the user's programs first. It fails if a row is unknown, needs another engine, or
-    /// does not fit in the memory.
+    /// The rows, those of programs first. Fails if a row is unknown, needs another engine, or does
+    /// not fit in the memory.
     pub fn rows(&self) -> Result<Vec<Workload>, Error> {
         let definitions = with_definitions(&self.definitions)?;
         let (workloads, AskedCounts { machine, guest, .. }) = (&self.workloads, &self.asked);
         let programs = &guest.programs;
-        let mut rows = program::rows_alone(programs, &definitions);
+        let mut rows = program::rows_of_separate_guests(programs, &definitions);
         if workloads.is_some() || programs.is_empty() {
-            let selected = select(&definitions, workloads.as_deref())?;
+            let selected = select_rows(&definitions, workloads.as_deref())?;
             selected.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
             rows.extend(selected);
         }
         check_memory(&rows, u64::from(machine.memory_mib) << 20)?;
         check_cpus(&rows, machine.cpus)?;
         check_boots(&rows, machine.cpus)?;
-        each_once(rows)
+        unique_rows(rows)
     }
 }
 
-/// Refuses rows that run on more CPUs than there are; the largest is named.
+/// Refuses rows that run on more CPUs than the guest has; the error names the row with most CPUs.
 fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), Error> {
-    let wanted = |row: &&Workload| row.params.get("cpus").copied().unwrap_or(0);
-    match rows.iter().max_by_key(wanted) {
-        Some(row) if wanted(&row) > u64::from(cpus) => {
-            let (row, wanted) = (&row.row, wanted(&row));
-            Err(Error::user(format!("{row} runs on {wanted} CPUs"))
-                .next(format!("write --cpus {wanted} (machine.cpus)")))
+    let row_cpus = |row: &&Workload| row.params.get("cpus").copied().unwrap_or(0);
+    match rows.iter().max_by_key(row_cpus) {
+        Some(row) if row_cpus(&row) > u64::from(cpus) => {
+            let (row, needed) = (&row.row, row_cpus(&row));
+            Err(Error::user(format!("{row} runs on {needed} CPUs"))
+                .next(format!("write --cpus {needed} (machine.cpus)")))
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses rows that boot the kernel within the region if there are several CPUs: their times would
-/// not add up, because the other CPUs come up in the middle.
+/// Refuses rows whose Region is a boot if the guest has several CPUs: the other CPUs start in the
+/// middle of the boot, so the times of the CPUs would not add up.
 fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), Error> {
     match rows.iter().find(|row| cpus > 1 && matches!(row.region, Region::Boot)) {
         Some(Workload { row, .. }) => Err(Error::user(format!(
@@ -210,7 +213,7 @@ fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), Error> {
 }
 
 impl Experiment<CountsExperiment> {
-    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    /// Orders the Boots: each Layout is a pair of adjacent Steps in random order.
     pub fn plan(
         &self,
         kernels: Sides<Identity>,
@@ -220,20 +223,28 @@ impl Experiment<CountsExperiment> {
         let workloads = self.method.rows()?;
         let (layouts, steps) = draw_steps(self.seed, self.method.layouts);
         let asked = self.method.asked.clone();
-        Ok(self.plan_of(CountsPlan { asked, key, archives, kernels, workloads, layouts, steps }))
+        Ok(self.plan_with_method(CountsPlan {
+            asked,
+            key,
+            archives,
+            kernels,
+            workloads,
+            layouts,
+            steps,
+        }))
     }
 }
 
-/// The disk of both Sides, or else that of the base and that of the change. A Side without a disk
-/// of its own has that of the file.
+/// Disk of both Sides, or else the disk of the base and the disk of the change. A Side without its
+/// own disk has the disk of the file.
 fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
-    let both = file.disk.as_ref().map(checked_disk).transpose()?.flatten();
+    let shared = file.disk.as_ref().map(checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {
         Some(disk) => checked_disk(disk),
-        None => Ok(both.clone()),
+        None => Ok(shared.clone()),
     };
     let base = disk_of(&file.base)?;
-    let change = file.change.as_ref().map_or(Ok(both.clone()), disk_of)?;
+    let change = file.change.as_ref().map_or(Ok(shared.clone()), disk_of)?;
     Ok(match base == change {
         true => [base, None, None],
         false => [None, base, change],
@@ -253,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn several_cpus_have_more_layouts_and_show_no_hypervisor() {
+    fn several_cpus_change_the_defaults_of_layouts_and_cpu() {
         let one = experiment("").unwrap();
         assert_eq!((one.asked.machine.cpu.as_str(), one.layouts), ("max", 5));
         // `vcpus` is the older name of the key in experiments with timed guests.
@@ -268,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_and_too_many_cpus_are_refused() {
+    fn cpus_that_rows_or_options_do_not_allow_are_refused() {
         let refused = |machine: &str| match experiment(machine) {
             Ok(experiment) => experiment.rows().unwrap_err().to_string(),
             Err(error) => error.to_string(),

@@ -1,63 +1,65 @@
-//! Boot parameters and options that a kernel has by default, and how a base boots without them.
+//! Boot parameters and options that a kernel has by default, and the parameters that turn them off
+//! in the base of a ledger.
 //!
-//! Adding a default costs nothing, which is no answer. The table was checked with the
-//! configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values with
-//! `Documentation/admin-guide/kernel-parameters.txt` of both.
+//! An addition that the base already has would cost nothing, so the base boots without it. The
+//! table was checked against the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and
+//! the values against `Documentation/admin-guide/kernel-parameters.txt` of both kernels.
 
 use DefaultState::{Always, If, Never};
-use State::{NotRefused, Off, On};
+use SymbolState::{NotDisabled, Off, On};
 use ktax_model::{AlreadyOn, boot_parameters, unquoted_parameter};
 
-/// A parameter with values, and when a kernel has them by default.
+/// A parameter with equivalent values, and when they are the default of a kernel.
 struct Setting {
-    /// The parameter, with `_` for `-`.
+    /// Name of the parameter, with `_` instead of `-`.
     name: &'static str,
     /// Values that mean the same; `""` is the parameter without a value.
     values: &'static [&'static str],
-    /// Default of kernels that boot without the parameter.
+    /// Condition under which a kernel without the parameter behaves as with these values.
     default: DefaultState,
-    /// Parameter that turns it off in the base; empty if there is none.
-    instead: &'static str,
+    /// Parameter that turns the setting off in the base; empty if there is none.
+    off_parameter: &'static str,
 }
 
-/// Condition under which a kernel has something by default.
+/// Condition under which a setting is the default of a kernel.
 enum DefaultState {
     /// Never, or only for some CPUs.
     Never,
-    /// Always, as far as the CPU needs it.
+    /// Always, on CPUs that need the setting.
     Always,
-    /// If each of these symbols has that state.
-    If(&'static [(&'static str, State)]),
+    /// If each of these symbols has the state next to it.
+    If(&'static [(&'static str, SymbolState)]),
 }
 
-/// The state of a symbol in a configuration.
+/// SymbolState of a symbol in a configuration.
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum SymbolState {
     /// `CONFIG_X=y`.
     On,
     /// Not set, or not mentioned.
     Off,
-    /// Not mentioned as `is not set`: newer kernels have this option, older ones do not.
-    NotRefused,
+    /// Not listed as `is not set`, which is also true for kernels older than the option.
+    NotDisabled,
 }
 
-const YES: &[&str] = &["1", "on", "y", "yes", "Y", "true"];
+/// Values that turn a parameter on.
+const ON_VALUES: &[&str] = &["1", "on", "y", "yes", "Y", "true"];
 
 const fn setting(
     name: &'static str,
     values: &'static [&'static str],
     default: DefaultState,
-    instead: &'static str,
+    off_parameter: &'static str,
 ) -> Setting {
-    Setting { name, values, default, instead }
+    Setting { name, values, default, off_parameter }
 }
 
 const SETTINGS: &[Setting] = &[
-    setting("init_on_alloc", YES, If(&[("INIT_ON_ALLOC_DEFAULT_ON", On)]), "init_on_alloc=0"),
-    setting("init_on_free", YES, If(&[("INIT_ON_FREE_DEFAULT_ON", On)]), "init_on_free=0"),
+    setting("init_on_alloc", ON_VALUES, If(&[("INIT_ON_ALLOC_DEFAULT_ON", On)]), "init_on_alloc=0"),
+    setting("init_on_free", ON_VALUES, If(&[("INIT_ON_FREE_DEFAULT_ON", On)]), "init_on_free=0"),
     setting(
         "randomize_kstack_offset",
-        YES,
+        ON_VALUES,
         If(&[("RANDOMIZE_KSTACK_OFFSET_DEFAULT", On)]),
         "randomize_kstack_offset=off",
     ),
@@ -66,20 +68,20 @@ const SETTINGS: &[Setting] = &[
     setting("slab_nomerge", &[""], If(&[("SLAB_MERGE_DEFAULT", Off)]), "slab_merge"),
     setting("slub_nomerge", &[""], If(&[("SLAB_MERGE_DEFAULT", Off)]), "slub_merge"),
     setting("slab_merge", &[""], If(&[("SLAB_MERGE_DEFAULT", On)]), "slab_nomerge"),
-    setting("page_alloc.shuffle", YES, Never, "page_alloc.shuffle=0"),
-    setting("page_poison", YES, Never, "page_poison=0"),
+    setting("page_alloc.shuffle", ON_VALUES, Never, "page_alloc.shuffle=0"),
+    setting("page_poison", ON_VALUES, Never, "page_poison=0"),
     setting("slub_debug", &["", "FZPU"], If(&[("SLUB_DEBUG_ON", On)]), "slub_debug=-"),
     setting("slab_debug", &["", "FZPU"], If(&[("SLUB_DEBUG_ON", On)]), "slab_debug=-"),
     setting(
         "hardened_usercopy",
-        YES,
-        If(&[("HARDENED_USERCOPY", On), ("HARDENED_USERCOPY_DEFAULT_ON", NotRefused)]),
+        ON_VALUES,
+        If(&[("HARDENED_USERCOPY", On), ("HARDENED_USERCOPY_DEFAULT_ON", NotDisabled)]),
         "hardened_usercopy=off",
     ),
-    setting("audit", YES, Never, "audit=0"),
-    setting("pti", YES, Never, "pti=off"),
+    setting("audit", ON_VALUES, Never, "audit=0"),
+    setting("pti", ON_VALUES, Never, "pti=off"),
     setting("pti", &["auto"], Always, "pti=off"),
-    setting("mitigations", &["auto"], If(&[("CPU_MITIGATIONS", NotRefused)]), "mitigations=off"),
+    setting("mitigations", &["auto"], If(&[("CPU_MITIGATIONS", NotDisabled)]), "mitigations=off"),
     setting("mitigations", &["off"], If(&[("CPU_MITIGATIONS", Off)]), "mitigations=auto"),
     setting("spectre_v2", &["auto"], Always, "spectre_v2=off"),
     setting("spectre_v2_user", &["auto"], Always, "spectre_v2_user=off"),
@@ -97,23 +99,23 @@ const SETTINGS: &[Setting] = &[
     setting("mmio_stale_data", &["full"], Always, "mmio_stale_data=off"),
     setting(
         "reg_file_data_sampling",
-        YES,
+        ON_VALUES,
         If(&[("MITIGATION_RFDS", On)]),
         "reg_file_data_sampling=off",
     ),
-    setting("spectre_bhi", YES, If(&[("MITIGATION_SPECTRE_BHI", On)]), "spectre_bhi=off"),
+    setting("spectre_bhi", ON_VALUES, If(&[("MITIGATION_SPECTRE_BHI", On)]), "spectre_bhi=off"),
     setting(
         "indirect_target_selection",
-        YES,
+        ON_VALUES,
         If(&[("MITIGATION_ITS", On)]),
         "indirect_target_selection=off",
     ),
-    setting("tsa", YES, If(&[("MITIGATION_TSA", On)]), "tsa=off"),
+    setting("tsa", ON_VALUES, If(&[("MITIGATION_TSA", On)]), "tsa=off"),
     setting("vmscape", &["ibpb"], If(&[("MITIGATION_VMSCAPE", On)]), "vmscape=off"),
-    setting("iommu.strict", YES, If(&[("IOMMU_DEFAULT_DMA_STRICT", On)]), "iommu.strict=0"),
+    setting("iommu.strict", ON_VALUES, If(&[("IOMMU_DEFAULT_DMA_STRICT", On)]), "iommu.strict=0"),
     setting(
         "iommu.passthrough",
-        YES,
+        ON_VALUES,
         If(&[("IOMMU_DEFAULT_PASSTHROUGH", On)]),
         "iommu.passthrough=0",
     ),
@@ -152,17 +154,17 @@ const SETTINGS: &[Setting] = &[
         If(&[("NUMA_BALANCING_DEFAULT_ENABLED", On)]),
         "numa_balancing=disable",
     ),
-    setting("apparmor", YES, If(&[("DEFAULT_SECURITY_APPARMOR", On)]), "apparmor=0"),
+    setting("apparmor", ON_VALUES, If(&[("DEFAULT_SECURITY_APPARMOR", On)]), "apparmor=0"),
     setting("preempt", &["none"], If(&[("PREEMPT_NONE", On)]), "preempt=full"),
     setting("preempt", &["voluntary"], If(&[("PREEMPT_VOLUNTARY", On)]), "preempt=none"),
     setting("preempt", &["full"], If(&[("PREEMPT", On)]), "preempt=none"),
-    setting("psi", YES, If(&[("PSI", On), ("PSI_DEFAULT_DISABLED", Off)]), "psi=0"),
+    setting("psi", ON_VALUES, If(&[("PSI", On), ("PSI_DEFAULT_DISABLED", Off)]), "psi=0"),
     setting("module.sig_enforce", &["", "1"], If(&[("MODULE_SIG_FORCE", On)]), ""),
     setting("oops", &["panic"], If(&[("PANIC_ON_OOPS", On)]), ""),
 ];
 
-/// Parameters that do nothing unless a kernel is built with a symbol.
-const NEEDS: &[(&str, &str)] = &[
+/// Parameters that have no effect unless a kernel is built with a symbol.
+const REQUIRED_SYMBOLS: &[(&str, &str)] = &[
     ("page_poison", "PAGE_POISONING"),
     ("page_alloc.shuffle", "SHUFFLE_PAGE_ALLOCATOR"),
     ("randomize_kstack_offset", "RANDOMIZE_KSTACK_OFFSET"),
@@ -176,8 +178,7 @@ const NEEDS: &[(&str, &str)] = &[
     ("transparent_hugepage", "TRANSPARENT_HUGEPAGE"),
 ];
 
-/// Options of a choice, one of which is always on, each with the option that stands for none of
-/// them.
+/// Options of Kconfig choices, each with the option of the same choice that turns it off.
 const CHOICES: &[(&str, &str)] = &[
     ("INIT_STACK_ALL_ZERO", "CONFIG_INIT_STACK_NONE=y"),
     ("INIT_STACK_ALL_PATTERN", "CONFIG_INIT_STACK_NONE=y"),
@@ -187,61 +188,62 @@ const CHOICES: &[(&str, &str)] = &[
     ("LEGACY_VSYSCALL_NONE", "CONFIG_LEGACY_VSYSCALL_XONLY=y"),
 ];
 
-/// Parameters and options that an addition adds.
-pub(super) struct AskedAddition<'a> {
+/// Name, parameters and options of an addition.
+pub(super) struct AdditionParts<'a> {
     pub name: &'a str,
     pub boot_line: &'a str,
     pub config: &'a [String],
 }
 
-/// Parts of an addition that this kernel has by default, or by the base's boot line. `config` is
-/// the text of the base's configuration.
-pub(super) fn already_on(
-    asked: &AskedAddition<'_>,
+/// Finds the parts of an addition that the base already has, by the default of its kernel or by its
+/// boot line. `config` is the text of the base's configuration.
+pub(super) fn parts_already_on(
+    addition: &AdditionParts<'_>,
     base_line: &str,
     config: &str,
 ) -> Vec<AlreadyOn> {
-    let words = boot_parameters(asked.boot_line);
-    let by_line = words.into_iter().filter_map(|word| {
+    let words = boot_parameters(addition.boot_line);
+    let parameters = words.into_iter().filter_map(|word| {
         let word = unquoted_parameter(word);
-        let (because, instead) = parameter_on(&word, base_line, config)?;
-        Some(AlreadyOn {
-            addition: asked.name.to_owned(),
-            setting: word,
-            reason: because,
-            replacement: instead,
-        })
+        let (reason, replacement) = parameter_on(&word, base_line, config)?;
+        Some(AlreadyOn { addition: addition.name.to_owned(), setting: word, reason, replacement })
     });
-    by_line.chain(options_on(asked, config)).collect()
+    parameters.chain(options_on(addition, config)).collect()
 }
 
-/// Parameters of an addition that do nothing on this kernel, with the reason.
-pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(String, String)> {
-    let words = boot_parameters(asked.boot_line).into_iter().map(unquoted_parameter);
-    let lacks = words.filter_map(|word| {
+/// Parameters of an addition that have no effect on this kernel, with the reason.
+pub(super) fn ineffective_parameters(
+    addition: &AdditionParts<'_>,
+    config: &str,
+) -> Vec<(String, String)> {
+    let words = boot_parameters(addition.boot_line).into_iter().map(unquoted_parameter);
+    let ineffective = words.filter_map(|word| {
         let (name, _) = name_and_value(&word);
-        let (_, symbol) = NEEDS.iter().find(|(known, _)| *known == name)?;
+        let (_, symbol) = REQUIRED_SYMBOLS.iter().find(|(parameter, _)| *parameter == name)?;
         (!has_state(config, symbol, On)).then(|| (word, format!("CONFIG_{symbol} is not set")))
     });
-    lacks.collect()
+    ineffective.collect()
 }
 
-/// Reason why a parameter is on already, and the parameter that turns it off.
+/// Reason why a parameter is already on, and the parameter that turns it off; `None` if it is not
+/// on.
 fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
     let (name, value) = name_and_value(word);
-    let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
+    let is_match = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
     let mut base_parameters = boot_parameters(base_line).into_iter().map(unquoted_parameter);
     // The kernel uses the last of several values.
     if let Some(last) = base_parameters.rfind(|word| name_and_value(word).0 == name) {
-        let (_, there) = name_and_value(&last);
+        let (_, base_value) = name_and_value(&last);
         let is_same = SETTINGS
             .iter()
-            .find(is_asked)
-            .map_or(there == value, |setting| setting.values.contains(&there));
-        let instead = SETTINGS.iter().find(is_asked).map_or("", |setting| setting.instead);
-        return is_same.then(|| (format!("the base's boot line has {last}"), instead.to_owned()));
+            .find(is_match)
+            .map_or(base_value == value, |setting| setting.values.contains(&base_value));
+        let off_parameter =
+            SETTINGS.iter().find(is_match).map_or("", |setting| setting.off_parameter);
+        return is_same
+            .then(|| (format!("the base's boot line has {last}"), off_parameter.to_owned()));
     }
-    let setting = SETTINGS.iter().find(is_asked)?;
+    let setting = SETTINGS.iter().find(is_match)?;
     let because = match setting.default {
         Never => return None,
         Always => "the kernel's default, as far as its CPU needs it".to_owned(),
@@ -251,59 +253,60 @@ fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, St
             is_default.then(|| symbols_text(symbols))?
         }
     };
-    Some((because, setting.instead.to_owned()))
+    Some((because, setting.off_parameter.to_owned()))
 }
 
-/// Options of an addition, if the configuration has all of them.
-fn options_on(asked: &AskedAddition<'_>, config: &str) -> Option<AlreadyOn> {
-    let options: Vec<(&str, &str)> = asked
+/// Options of an addition if the configuration has all of them, else `None`.
+fn options_on(addition: &AdditionParts<'_>, config: &str) -> Option<AlreadyOn> {
+    let options: Vec<(&str, &str)> = addition
         .config
         .iter()
         .map(|text| text.strip_prefix("CONFIG_")?.split_once('='))
         .collect::<Option<_>>()?;
-    let is_there = |(name, value): &(&str, &str)| match *value {
+    let has_value = |(name, value): &(&str, &str)| match *value {
         "n" => has_state(config, name, Off),
         value => config.lines().any(|line| line.trim() == format!("CONFIG_{name}={value}")),
     };
-    if options.is_empty() || !options.iter().all(is_there) {
+    if options.is_empty() || !options.iter().all(has_value) {
         return None;
     }
-    let set = options.iter().filter(|(_, value)| *value != "n");
-    let off = set.clone().map(|(name, _)| {
-        let choice = CHOICES.iter().find(|(known, _)| known == name);
-        choice.map_or(format!("CONFIG_{name}=n"), |(_, none)| (*none).to_owned())
+    let enabled = options.iter().filter(|(_, value)| *value != "n");
+    let disabled = enabled.clone().map(|(name, _)| {
+        let choice = CHOICES.iter().find(|(option, _)| option == name);
+        choice.map_or(format!("CONFIG_{name}=n"), |(_, off_option)| (*off_option).to_owned())
     });
-    let instead: Vec<String> = off.collect();
-    let what: Vec<String> = set.map(|(name, value)| format!("CONFIG_{name}={value}")).collect();
+    let replacements: Vec<String> = disabled.collect();
+    let settings: Vec<String> =
+        enabled.map(|(name, value)| format!("CONFIG_{name}={value}")).collect();
     Some(AlreadyOn {
-        addition: asked.name.to_owned(),
-        setting: what.join(" "),
+        addition: addition.name.to_owned(),
+        setting: settings.join(" "),
         reason: "the base's configuration has it".to_owned(),
-        replacement: instead.join(" "),
+        replacement: replacements.join(" "),
     })
 }
 
-/// Name as the kernel compares it, and value; empty for a parameter without one.
+/// Name as the kernel compares names, and value; the value is empty without `=`.
 fn name_and_value(word: &str) -> (String, &str) {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     (name.replace('-', "_"), value)
 }
 
-fn has_state(config: &str, symbol: &str, state: State) -> bool {
-    let is_line = |wanted: String| config.lines().any(|line| line.trim() == wanted);
+fn has_state(config: &str, symbol: &str, state: SymbolState) -> bool {
+    let has_line = |expected: String| config.lines().any(|line| line.trim() == expected);
     match state {
-        On => is_line(format!("CONFIG_{symbol}=y")),
-        Off => !is_line(format!("CONFIG_{symbol}=y")),
-        NotRefused => !is_line(format!("# CONFIG_{symbol} is not set")),
+        On => has_line(format!("CONFIG_{symbol}=y")),
+        Off => !has_line(format!("CONFIG_{symbol}=y")),
+        NotDisabled => !has_line(format!("# CONFIG_{symbol} is not set")),
     }
 }
 
-/// `CONFIG_A=y, CONFIG_B is not set`.
-fn symbols_text(symbols: &[(&str, State)]) -> String {
-    let symbol_text = |(symbol, state): &(&str, State)| match state {
+/// Formats symbols and their states: `CONFIG_A=y, CONFIG_B is not set`.
+fn symbols_text(symbols: &[(&str, SymbolState)]) -> String {
+    let symbol_text = |(symbol, state): &(&str, SymbolState)| match state {
         On => Some(format!("CONFIG_{symbol}=y")),
         Off => Some(format!("CONFIG_{symbol} is not set")),
-        NotRefused => None,
+        NotDisabled => None,
     };
     let texts: Vec<String> = symbols.iter().filter_map(symbol_text).collect();
     match texts.is_empty() {
@@ -320,21 +323,25 @@ mod tests {
     const DEBIAN_6_1: &str = include_str!("../../../tests/data/configs/debian-6.1-cloud-amd64");
     const DEBIAN_6_12: &str = include_str!("../../../tests/data/configs/debian-6.12-cloud-amd64");
 
-    fn found(boot_line: &str, base_line: &str, config: &str) -> Vec<(String, String, String)> {
-        let asked = AskedAddition { name: "a", boot_line, config: &[] };
-        let found = already_on(&asked, base_line, config);
-        found.into_iter().map(|one| (one.setting, one.reason, one.replacement)).collect()
+    fn found_parts(
+        boot_line: &str,
+        base_line: &str,
+        config: &str,
+    ) -> Vec<(String, String, String)> {
+        let addition = AdditionParts { name: "a", boot_line, config: &[] };
+        let found = parts_already_on(&addition, base_line, config);
+        found.into_iter().map(|part| (part.setting, part.reason, part.replacement)).collect()
     }
 
-    /// Parameter that the base gets instead, or "" if it is not on already.
-    fn instead(boot_line: &str, config: &str) -> String {
-        found(boot_line, "", config).into_iter().map(|(_, _, instead)| instead).collect()
+    /// Parameter that turns another one off in the base; empty if the other one is not on.
+    fn off_parameter(boot_line: &str, config: &str) -> String {
+        found_parts(boot_line, "", config).into_iter().map(|(_, _, instead)| instead).collect()
     }
 
     #[test]
-    fn what_debian_has_by_itself_is_found_in_its_configuration() {
+    fn defaults_of_debian_kernels_follow_from_their_configurations() {
         for config in [DEBIAN_6_1, DEBIAN_6_12] {
-            for (asked, wanted) in [
+            for (parameter, expected) in [
                 ("init_on_alloc=1", "init_on_alloc=0"),
                 ("init_on_free=1", ""),
                 ("randomize_kstack_offset=on", "randomize_kstack_offset=off"),
@@ -362,16 +369,16 @@ mod tests {
                 ("preempt=full", ""),
                 ("something=else", ""),
             ] {
-                assert_eq!(instead(asked, config), wanted, "{asked}");
+                assert_eq!(off_parameter(parameter, config), expected, "{parameter}");
             }
         }
     }
 
     #[test]
-    fn why_it_is_on_names_the_option_and_what_turns_it_off() {
-        let asked =
-            AskedAddition { name: "kstack", boot_line: "randomize_kstack_offset=on", config: &[] };
-        let found = already_on(&asked, "quiet", DEBIAN_6_1).remove(0);
+    fn the_message_names_the_option_and_the_parameter_that_turns_it_off() {
+        let addition =
+            AdditionParts { name: "kstack", boot_line: "randomize_kstack_offset=on", config: &[] };
+        let found = parts_already_on(&addition, "quiet", DEBIAN_6_1).remove(0);
         assert_eq!(
             found.text(),
             "randomize_kstack_offset=on is already on: \
@@ -381,55 +388,55 @@ mod tests {
     }
 
     #[test]
-    fn the_bases_boot_line_counts_more_than_the_configuration() {
+    fn the_boot_line_of_the_base_overrides_its_configuration() {
         let off = "init_on_alloc=1 init_on_alloc=0";
-        assert_eq!(found("init_on_alloc=1", off, DEBIAN_6_1), []);
-        let on = found("audit=1", "audit=on", DEBIAN_6_1);
+        assert_eq!(found_parts("init_on_alloc=1", off, DEBIAN_6_1), []);
+        let on = found_parts("audit=1", "audit=on", DEBIAN_6_1);
         let because = "the base's boot line has audit=on".to_owned();
         assert_eq!(on, [("audit=1".to_owned(), because, "audit=0".to_owned())]);
         // An unknown parameter is on if the base has the same one.
-        let unknown = found("foo=7", "foo=7", DEBIAN_6_1);
+        let unknown = found_parts("foo=7", "foo=7", DEBIAN_6_1);
         assert_eq!(unknown[0].2, "");
-        assert_eq!(found("foo=7", "foo=8", DEBIAN_6_1), []);
+        assert_eq!(found_parts("foo=7", "foo=8", DEBIAN_6_1), []);
     }
 
     /// Since 6.16 Kconfig asks whether usercopy is checked by default.
     #[test]
-    fn an_option_that_a_newer_kernel_asks_for_is_on_in_an_older_one() {
+    fn an_option_is_on_by_default_in_kernels_older_than_it() {
         let newer =
             "CONFIG_HARDENED_USERCOPY=y\n# CONFIG_HARDENED_USERCOPY_DEFAULT_ON is not set\n";
-        assert_eq!(instead("hardened_usercopy=1", newer), "");
+        assert_eq!(off_parameter("hardened_usercopy=1", newer), "");
         assert_eq!(
-            instead("hardened_usercopy=1", "CONFIG_HARDENED_USERCOPY=y"),
+            off_parameter("hardened_usercopy=1", "CONFIG_HARDENED_USERCOPY=y"),
             "hardened_usercopy=off"
         );
     }
 
     #[test]
-    fn what_a_kernel_is_not_built_with_does_nothing() {
-        let asked =
-            AskedAddition { name: "a", boot_line: "page_poison=1 audit=1 quiet", config: &[] };
-        let found = without_effect(&asked, DEBIAN_6_1);
-        let wanted = ("page_poison=1".to_owned(), "CONFIG_PAGE_POISONING is not set".to_owned());
-        assert_eq!(found, [wanted]);
+    fn parameters_of_missing_options_are_ineffective() {
+        let addition =
+            AdditionParts { name: "a", boot_line: "page_poison=1 audit=1 quiet", config: &[] };
+        let found = ineffective_parameters(&addition, DEBIAN_6_1);
+        let expected = ("page_poison=1".to_owned(), "CONFIG_PAGE_POISONING is not set".to_owned());
+        assert_eq!(found, [expected]);
     }
 
     #[test]
     fn options_that_the_base_has_are_turned_off_in_it() {
-        let instead_of = |config: &[&str], base: &str| {
+        let replacement = |config: &[&str], base: &str| {
             let config: Vec<String> = config.iter().map(|text| (*text).to_owned()).collect();
-            let asked = AskedAddition { name: "a", boot_line: "", config: &config };
-            already_on(&asked, "", base).pop().map(|one| one.replacement)
+            let addition = AdditionParts { name: "a", boot_line: "", config: &config };
+            parts_already_on(&addition, "", base).pop().map(|part| part.replacement)
         };
         let zero = ["CONFIG_INIT_STACK_NONE=n", "CONFIG_INIT_STACK_ALL_ZERO=y"];
-        assert_eq!(instead_of(&zero, DEBIAN_6_12).as_deref(), Some("CONFIG_INIT_STACK_NONE=y"));
-        assert_eq!(instead_of(&zero, "CONFIG_INIT_STACK_NONE=y"), None);
-        let usercopy = instead_of(&["CONFIG_HARDENED_USERCOPY=y"], DEBIAN_6_12);
+        assert_eq!(replacement(&zero, DEBIAN_6_12).as_deref(), Some("CONFIG_INIT_STACK_NONE=y"));
+        assert_eq!(replacement(&zero, "CONFIG_INIT_STACK_NONE=y"), None);
+        let usercopy = replacement(&["CONFIG_HARDENED_USERCOPY=y"], DEBIAN_6_12);
         assert_eq!(usercopy.as_deref(), Some("CONFIG_HARDENED_USERCOPY=n"));
-        // One of the two is not on: the addition costs what that option costs.
+        // One of the two options is off, so the addition measures the cost of that option.
         let both = ["CONFIG_HARDENED_USERCOPY=y", "CONFIG_PAGE_POISONING=y"];
-        assert_eq!(instead_of(&both, DEBIAN_6_12), None);
-        assert_eq!(instead_of(&["a.config"], DEBIAN_6_12), None);
+        assert_eq!(replacement(&both, DEBIAN_6_12), None);
+        assert_eq!(replacement(&["a.config"], DEBIAN_6_12), None);
     }
 
     /// Each addition of a built-in ledger is off in the base that is measured.
@@ -440,15 +447,15 @@ mod tests {
             let ledger = Ledger::parse(file.text, file.name).unwrap();
             for config in [DEBIAN_6_1, DEBIAN_6_12] {
                 let on = ledger.already_on(config);
-                turned_off.extend(on.iter().map(|one| (file.name, one.setting.clone())));
-                let without = ledger.clone().without(&on).unwrap();
+                turned_off.extend(on.iter().map(|part| (file.name, part.setting.clone())));
+                let without = ledger.clone().without_parts(&on).unwrap();
                 let left = without.already_on(config);
                 // Options show in the configuration of a base that is built again.
                 let left: Vec<_> =
-                    left.iter().filter(|one| !one.replacement.contains("CONFIG_")).collect();
+                    left.iter().filter(|part| !part.replacement.contains("CONFIG_")).collect();
                 assert!(left.is_empty(), "{}: {left:?}", file.name);
-                let nothing = ledger.without_effect(config);
-                assert!(nothing.is_empty(), "{}: {nothing:?}", file.name);
+                let ineffective = ledger.ineffective_parameters(config);
+                assert!(ineffective.is_empty(), "{}: {ineffective:?}", file.name);
             }
         }
         for what in ["randomize_kstack_offset=on", "vsyscall=none"] {

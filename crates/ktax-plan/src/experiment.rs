@@ -1,4 +1,4 @@
-//! Experiments: Subjects, rows, and the method.
+//! Experiments: Subjects, rows and the method, with the checks that all methods share.
 
 use ktax_engine::{ENGINES, EngineEntry, Measures};
 use ktax_host::text::{did_you_mean_quoted, short_hashes};
@@ -12,7 +12,8 @@ use crate::counts::CountsExperiment;
 use crate::file::{ExperimentFile, SubjectKeys, checked_disk};
 use crate::guests::GuestsExperiment;
 use crate::keys::{
-    KEYS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds, check_bounds, usual, with_flag,
+    KEYS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds, check_bounds, default_number,
+    with_flag,
 };
 use crate::times::TimesExperiment;
 
@@ -31,7 +32,8 @@ pub struct Experiment<M = ExperimentMethod> {
 }
 
 impl<M> Experiment<M> {
-    pub fn with<N>(&self, method: N) -> Experiment<N> {
+    /// Copy of this experiment with another method.
+    pub fn with_method<N>(&self, method: N) -> Experiment<N> {
         let Experiment { title, seed, threshold_percent, .. } = self;
         Experiment {
             title: title.clone(),
@@ -41,9 +43,9 @@ impl<M> Experiment<M> {
         }
     }
 
-    /// Plan of this experiment, with the method's part.
-    pub(super) fn plan_of<P>(&self, method: P) -> Plan<P> {
-        let Experiment { title, seed, threshold_percent, method } = self.with(method);
+    /// Plan of this experiment, with the part of its method.
+    pub(super) fn plan_with_method<P>(&self, method: P) -> Plan<P> {
+        let Experiment { title, seed, threshold_percent, method } = self.with_method(method);
         Plan { format: FORMAT, title, seed, threshold_percent, method }
     }
 }
@@ -51,7 +53,7 @@ impl<M> Experiment<M> {
 /// Method of measuring, with its settings.
 pub type ExperimentMethod = ByMethod<CountsExperiment, TimesExperiment, GuestsExperiment>;
 
-/// Subjects whose kernels may be built; none for timed kernels, which have no patches.
+/// Subjects whose kernels may be built from source; empty for timed experiments.
 pub fn built_subjects(method: &ExperimentMethod) -> Vec<&Subject> {
     match method {
         ExperimentMethod::Counts(counts) => {
@@ -94,7 +96,7 @@ impl Experiment {
             ))
             .next("remove it to use the default of 0.1"));
         }
-        // A time is never the same twice: a threshold of 0 would find something everywhere.
+        // Times always differ a little, so a threshold of 0 would find a change in every row.
         if method == Method::Times && threshold_percent == 0.0 {
             let key = with_flag("threshold_percent");
             return Err(Error::user(format!(
@@ -107,9 +109,9 @@ impl Experiment {
             Method::Times => ExperimentMethod::Times(TimesExperiment::from_file(file)?),
             Method::Guests => ExperimentMethod::Guests(GuestsExperiment::from_file(file)?),
         };
-        // If the title is made of the boot lines, they are checked before it.
+        // The title may consist of the boot lines, which the method has checked by now.
         let title = file.title.clone().unwrap_or_default();
-        printable_line("the title", &title)?;
+        check_printable_line("the title", &title)?;
         let seed = file.seed.unwrap_or(1);
         match has_same_sides(&method) && file.same != Some(true) {
             true => {
@@ -131,7 +133,7 @@ impl Experiment {
     }
 }
 
-/// The method of an experiment. No other code decides it.
+/// Method of an experiment. Only this function decides the method.
 pub fn method_of(file: &ExperimentFile) -> Method {
     match (file.host, file.engine.map(|engine| engine.measures)) {
         (Some(_), _) => Method::Guests,
@@ -143,34 +145,36 @@ pub fn method_of(file: &ExperimentFile) -> Method {
 const EXACT: &str = "the exact engine";
 const KVM_GUESTS: &str = "guests of a KVM host";
 
-/// Refuses a key that belongs to another method and so would do nothing.
+/// Refuses keys that do not apply to the method of the experiment.
 pub fn check_keys(file: &ExperimentFile) -> Result<(), Error> {
     check_keys_of_method(file, method_of(file))
 }
 
-/// Refuses a key that this method does not have.
+/// Refuses keys that do not apply to this method.
 pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Result<(), Error> {
-    let uses = match (file.host, file.engine) {
+    let used_method = match (file.host, file.engine) {
         (Some(host), _) => host_description(host),
         (None, Some(engine)) => format!("the {} engine", engine.name),
         (None, None) => EXACT.to_owned(),
     };
-    let refuse =
-        |key: String, applies_to: &[String]| Err(misplaced(&key, &applies_to.join(" and "), &uses));
+    let refuse = |key: String, applies_to: &[String]| {
+        Err(misplaced_key_error(&key, &applies_to.join(" and "), &used_method))
+    };
     if method == Method::Guests && file.engine.is_some_and(is_timed) {
         return refuse("engine".into(), &["an experiment without host".into()]);
     }
-    let is_here = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
-    let set = serde_json::to_value(file)?;
+    let is_running_kernel =
+        file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
+    let values = serde_json::to_value(file)?;
     for (name, methods) in ["", "base.", "change."].into_iter().flat_map(keys_of_table) {
-        if !is_set(set.pointer(&format!("/{}", name.replace('.', "/")))) {
+        if !is_set(values.pointer(&format!("/{}", name.replace('.', "/")))) {
             continue;
         }
         if !methods.contains(&method) {
             return refuse(name, &method_names(methods));
         }
         // The machine of the running kernel cannot be chosen.
-        if is_here && name.starts_with("machine.") {
+        if is_running_kernel && name.starts_with("machine.") {
             let counts = methods.contains(&Method::Counts).then(|| EXACT.to_owned());
             let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);
             let guest_engine = format!("the {guest_engines} engine");
@@ -181,7 +185,8 @@ pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Res
     Ok(())
 }
 
-/// Names of the keys of a Side, or of all other tables if `side` is empty, with their methods.
+/// Names and methods of the keys of a Side such as `base.`; if `side` is empty, of all other
+/// tables.
 fn keys_of_table(side: &str) -> impl Iterator<Item = (String, &'static [Method])> {
     KEYS.iter().filter_map(move |key| match key.name.strip_prefix("SIDE.") {
         Some(name) if !side.is_empty() => Some((format!("{side}{name}"), key.methods)),
@@ -190,7 +195,7 @@ fn keys_of_table(side: &str) -> impl Iterator<Item = (String, &'static [Method])
     })
 }
 
-/// Returns true if the value of a key differs from that of a file without it.
+/// Returns true if the value of a key differs from the value in a file without the key.
 fn is_set(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => false,
@@ -201,7 +206,7 @@ fn is_set(value: Option<&Value>) -> bool {
     }
 }
 
-/// Words for an experiment with this host, in messages.
+/// Describes an experiment with this host, in messages.
 pub(super) fn host_description(host: HostKind) -> String {
     match host.name().strip_prefix("kvm-") {
         Some(board) => format!("{KVM_GUESTS} for {board}"),
@@ -222,25 +227,25 @@ fn is_timed(engine: &EngineEntry) -> bool {
     matches!(engine.measures, Measures::Times { .. })
 }
 
-/// Names of those timed engines: `host and kvm`.
-fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
-    let timed = ENGINES.iter().filter(|engine| is_timed(engine) && which(engine));
+/// Names of the timed engines for which `is_included` returns true: `host and kvm`.
+fn timed_engines(is_included: fn(&EngineEntry) -> bool) -> String {
+    let timed = ENGINES.iter().filter(|engine| is_timed(engine) && is_included(engine));
     timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")
 }
 
 /// Title of a comparison of two Subjects.
-pub fn title_of(base: &Subject, change: &Subject) -> String {
+pub fn comparison_title(base: &Subject, change: &Subject) -> String {
     let words = |subject| joined_words(subject_words(subject));
     title_line(&words(base), &words(change))
 }
 
-/// Title of an experiment in one line: both Sides in words.
-pub fn title(file: &ExperimentFile) -> String {
+/// Title of an experiment in one line, made of the keys of both Sides.
+pub fn experiment_title(file: &ExperimentFile) -> String {
     let change = file.change.clone().unwrap_or_default();
     title_line(&side_words(&file.base), &side_words(&change))
 }
 
-/// A title must be ASCII, but a path need not be.
+/// Joins the words of both Sides. Escapes non-ASCII characters of paths, because titles are ASCII.
 fn title_line(base: &str, change: &str) -> String {
     let title = format!("{base} against {change}");
     let ascii = |c: char| match c {
@@ -256,7 +261,7 @@ fn side_words(keys: &SubjectKeys) -> String {
     }
     let kernel = keys.kernel.as_deref().unwrap_or_default();
     let disk = keys.disk.as_ref().and_then(|keys| checked_disk(keys).ok().flatten());
-    let mut words = subject_words(&Subject { disk, ..keys.subject_of(kernel) });
+    let mut words = subject_words(&Subject { disk, ..keys.subject_with(kernel) });
     words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
     words.extend(keys.governor.iter().map(|governor| format!("governor={governor}")));
     if !keys.prefix.is_empty() {
@@ -265,13 +270,13 @@ fn side_words(keys: &SubjectKeys) -> String {
     joined_words(words)
 }
 
-/// Words for a Subject, without the configuration that its options are added to.
+/// Words for a Subject, without its start configuration.
 fn subject_words(subject: &Subject) -> Vec<String> {
-    let alone = Subject { setup: None, start_config: None, ..subject.clone() };
+    let without_setup = Subject { setup: None, start_config: None, ..subject.clone() };
     let setup =
         subject.setup.as_deref().map(|commands| format!("setup={}", first_characters(commands)));
     // The path of a kernel in the cache has its hash.
-    [short_hashes(&subject.kernel), alone.variant_text()].into_iter().chain(setup).collect()
+    [short_hashes(&subject.kernel), without_setup.variant_text()].into_iter().chain(setup).collect()
 }
 
 fn joined_words(mut words: Vec<String>) -> String {
@@ -281,27 +286,26 @@ fn joined_words(mut words: Vec<String>) -> String {
 
 /// The first characters of commands, for a title.
 fn first_characters(commands: &str) -> String {
-    const MOST: usize = 60;
-    let start: String = commands.chars().take(MOST).collect();
+    const MAX_CHARACTERS: usize = 60;
+    let start: String = commands.chars().take(MAX_CHARACTERS).collect();
     if start.len() < commands.len() { start + "..." } else { start }
 }
 
-/// Longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual time,
+/// Maximum delay before a Region, in loop iterations of two instructions: 10 ms of virtual time,
 /// the longest period of a timer tick (HZ=100).
-const LONGEST_PHASE: u64 = 5_000_000;
+const MAX_PHASE: u64 = 5_000_000;
 
-/// The longest padding of the boot line, in characters.
-const LONGEST_PADDING: u64 = 64;
+/// Upper bound of the padding of the boot line, in characters.
+const MAX_PADDING: u64 = 64;
 
-/// Refuses a number of Layouts that ktax does not plan.
+/// Refuses a number of Layouts that is out of bounds.
 pub fn check_layouts(layouts: u32) -> Result<(), Error> {
-    let usual = Machine::default().default_layouts();
-    let next = format!("remove it to use the default of {usual}");
-    check_bounds("layouts", layouts, Method::Counts).map_err(|error| error.next(next))
+    let default = Machine::default().default_layouts();
+    let next_step = format!("remove it to use the default of {default}");
+    check_bounds("layouts", layouts, Method::Counts).map_err(|error| error.next(next_step))
 }
 
-/// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, the first Side
-/// of which is random.
+/// Draws Layouts, and orders the Steps: two adjacent Steps for each Layout, in random order.
 pub fn draw_steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
     let (layouts, firsts) = draw_layouts(seed, count);
     let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
@@ -313,12 +317,12 @@ pub fn draw_steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
 }
 
 /// Draws `count` Layouts from this seed.
-pub fn layouts_of(seed: u64, count: u32) -> Vec<Layout> {
+pub fn layouts_from_seed(seed: u64, count: u32) -> Vec<Layout> {
     draw_layouts(seed, count).0
 }
 
-/// The Steps of `count` Layouts that were drawn from this seed.
-pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
+/// Draws the Steps of `count` Layouts from this seed.
+pub fn steps_from_seed(seed: u64, count: u32) -> Vec<Step> {
     draw_steps(seed, count).1
 }
 
@@ -329,8 +333,8 @@ fn draw_layouts(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
         .map(|_| {
             let layout = Layout {
                 seed: u32::try_from(random.bits() >> 33).expect("31 bits fit"),
-                padding: u32::try_from(random.below(LONGEST_PADDING)).expect("6 bits fit"),
-                phase: random.below(LONGEST_PHASE),
+                padding: u32::try_from(random.below(MAX_PADDING)).expect("6 bits fit"),
+                phase: random.below(MAX_PHASE),
             };
             let first = Side::BOTH[usize::from(random.coin())];
             (layout, first)
@@ -338,19 +342,21 @@ fn draw_layouts(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
         .unzip()
 }
 
-/// A key that does nothing in this experiment.
-pub(super) fn misplaced(key: &str, applies_to: &str, uses: &str) -> Error {
+/// Error of a key that does not apply to the method of the experiment.
+pub(super) fn misplaced_key_error(key: &str, applies_to: &str, used_method: &str) -> Error {
     let key = with_flag(key);
-    Error::user(format!("{key} only applies to {applies_to}, and this experiment uses {uses}"))
-        .next("remove it")
+    Error::user(format!(
+        "{key} only applies to {applies_to}, and this experiment uses {used_method}"
+    ))
+    .next("remove it")
 }
 
-/// Start of the error of a program.
-pub(super) const PROGRAM: &str = "the program cannot be run: ";
+/// Start of the error message of a program.
+pub(super) const PROGRAM_ERROR: &str = "the program cannot be run: ";
 
 /// Error of a program, its hooks or its files.
 pub(super) fn program_error(reason: impl AsRef<str>) -> Error {
-    Error::user(format!("{PROGRAM}{}", reason.as_ref()))
+    Error::user(format!("{PROGRAM_ERROR}{}", reason.as_ref()))
 }
 
 /// Error of a workload file.
@@ -359,18 +365,18 @@ pub fn definition_error(path: &str, reason: &str) -> Error {
 }
 
 /// Error of a repeated row.
-pub(super) fn named_twice(row: &str) -> Error {
+pub(super) fn duplicate_row_error(row: &str) -> Error {
     Error::user(format!("{row} is named twice"))
         .next("name each row once, and give a program another name with --name")
 }
 
 /// Error if there is no row to measure.
-pub(super) fn no_workload() -> Error {
+pub(super) fn no_workload_error() -> Error {
     Error::user("the list of workloads is empty")
         .next("remove `workloads` to measure all default rows")
 }
 
-/// Error of something that cannot be swept.
+/// Error of a parameter or setting that cannot be swept.
 pub(super) fn sweep_error(name: &str, reason: &str) -> Error {
     Error::user(format!("cannot sweep {name:?}: {reason}"))
 }
@@ -378,27 +384,31 @@ pub(super) fn sweep_error(name: &str, reason: &str) -> Error {
 /// Refuses guest memory that is out of bounds.
 pub(super) fn check_memory_mib(memory_mib: u32) -> Result<(), Error> {
     const KEY: &str = "machine.memory_mib";
-    let (bounds, usual, key) = (bounds(KEY, Method::Counts), usual(KEY), with_flag(KEY));
+    let (bounds, default, key) = (bounds(KEY, Method::Counts), default_number(KEY), with_flag(KEY));
     match bounds.contains(&memory_mib) {
         true => Ok(()),
         false => {
-            let (least, most) = bounds.into_inner();
-            Err(Error::user(format!("{key} must be {least} to {most} MiB, not {memory_mib}"))
-                .next(format!("remove it to use the default of {usual} MiB")))
+            let (min, max) = bounds.into_inner();
+            Err(Error::user(format!("{key} must be {min} to {max} MiB, not {memory_mib}"))
+                .next(format!("remove it to use the default of {default} MiB")))
         }
     }
 }
 
-/// Error of an unknown feature of KVM; `known` names the others.
-pub fn unknown_feature(name: &str, near: Option<&str>, known: &str) -> Error {
-    Error::user(format!("KVM has no feature {name:?}{}; it has {known}", did_you_mean_quoted(near)))
+/// Error of an unknown feature of KVM. `similar` is a known feature with a similar name; `known`
+/// lists the known features.
+pub fn unknown_feature_error(name: &str, similar: Option<&str>, known: &str) -> Error {
+    Error::user(format!(
+        "KVM has no feature {name:?}{}; it has {known}",
+        did_you_mean_quoted(similar)
+    ))
 }
 
-/// Refuses a text that is not one line of printable ASCII; `what` names it.
-pub(super) fn printable_line(what: &str, text: &str) -> Result<(), Error> {
+/// Refuses a text that is not one line of printable ASCII; `name` names the text in the error.
+pub(super) fn check_printable_line(name: &str, text: &str) -> Result<(), Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(()),
-        false => Err(Error::user(format!("{what} must be one printable line of ASCII"))
+        false => Err(Error::user(format!("{name} must be one printable line of ASCII"))
             .next("remove all other characters")),
     }
 }
@@ -408,13 +418,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_has_no_path_of_64_digits() {
+    fn a_title_shortens_hashes_in_paths() {
         let kernel = |digit: &str| format!("/cache/kernels/{}/image", digit.repeat(64));
         let mut file = ExperimentFile::default();
         file.base.kernel = Some(kernel("a"));
         file.change_mut().kernel = Some(kernel("b"));
         assert_eq!(
-            title(&file),
+            experiment_title(&file),
             "/cache/kernels/aaaaaaaaaaaa/image against /cache/kernels/bbbbbbbbbbbb/image"
         );
     }

@@ -7,18 +7,19 @@ use ktax_host::text::{escape_lines, shell_path};
 use ktax_model::{BlockDevice, Disk, HostKind, Subject, TimedSubject, UserProgram};
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Error, printable_line};
+use crate::experiment::{Error, check_printable_line};
 use crate::keys::{MachineKeys, check_range};
 use crate::program::ProgramKeys;
 use crate::workloads::{Definition, ParamValue};
 
-/// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
+/// Keys of an experiment, ledger or campaign file, or of the command line. Absent keys have
+/// defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentFile {
     /// Title in one line.
     pub title: Option<String>,
-    /// Purpose, for people who read the file.
+    /// Purpose of the experiment, for readers of the file.
     pub why: String,
     /// Engine that runs the Subjects.
     #[serde(skip_serializing)]
@@ -33,43 +34,44 @@ pub struct ExperimentFile {
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
-    /// Directory of the user's workloads, beside those of ktax.
+    /// Directory with additional workloads of the user.
     pub workloads_from: Option<String>,
-    /// Workloads that the files of that directory define; filled in by the reader of this file.
+    /// Workloads that the files in the directory `workloads_from` define; set after parsing.
     #[serde(skip)]
     pub definitions: Vec<Definition>,
-    /// Rows of all programs in the file, if some were chosen.
+    /// Names of the rows of all programs in the file, if some programs were chosen.
     #[serde(skip)]
     pub all_programs: BTreeSet<String>,
     /// Modules that each guest loads, with their parameters.
     pub modules: Vec<String>,
     /// A file system for the guest's files.
     pub disk: Option<DiskKeys>,
-    /// Programs of the user; each is a row.
+    /// Programs of the user; each program is a row.
     pub program: Vec<ProgramKeys>,
-    /// Commands that run beside rows that are no programs.
+    /// Commands that run with the rows that are not programs.
     pub hooks: Option<ProgramKeys>,
     /// Layouts per Side.
     pub layouts: Option<u32>,
-    /// Fixed number of pairs, with one look; by default a pilot decides, and there are five looks.
+    /// Fixed number of pairs, which are judged once; by default a pilot determines the number, and
+    /// the pairs are judged five times.
     pub pairs: Option<u32>,
     pub most_pairs: Option<u32>,
     /// Number of times that each row runs in a Boot.
     pub loops: Option<u32>,
-    /// True to go on, with a warning, where the Sides differ in more than was declared.
+    /// True to continue, with a warning, if the Sides differ in more than was declared.
     pub allow_differences: Option<bool>,
-    /// Rows that are measured and do not decide.
+    /// Rows that are measured, but do not count for the exit status.
     pub secondary: Vec<String>,
     /// Values by name: a row for each value of a workload's parameter, a run for each value of a
     /// setting.
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
-    /// Guests: the host's kernel, unless it is the usual one of its kind.
+    /// Guests: kernel of the host; by default the kernel that its kind of host has in ktax.
     pub host_kernel: Option<String>,
     /// Guests: options of the host's kernel, from source.
     pub host_config: Vec<String>,
     /// Guests: paths of patches for the host's kernel, from source.
     pub host_patches: Vec<String>,
-    /// Shape of the computer, the same for both Sides.
+    /// Machine of both Sides.
     pub machine: MachineKeys,
     pub base: SubjectKeys,
     pub change: Option<SubjectKeys>,
@@ -86,28 +88,29 @@ pub struct ExperimentFile {
 #[serde(deny_unknown_fields)]
 pub struct Addition {
     pub name: String,
-    /// Parameters after the base's.
+    /// Parameters that are appended to the base's boot line.
     #[serde(default)]
     pub boot_line: String,
-    /// Options after the base's, for a Kernel from source.
+    /// Options that are appended to the base's options, for a Kernel from source.
     #[serde(default)]
     pub config: Vec<String>,
-    /// Patches after the base's, for a Kernel from source.
+    /// Patches that are applied after the base's patches, for a Kernel from source.
     #[serde(default)]
     pub patches: Vec<String>,
     /// Guests of a KVM host: features of KVM that the base lacks.
-    #[serde(default)]
-    pub with: Vec<String>,
+    #[serde(default, rename = "with")]
+    pub features: Vec<String>,
     /// Kernel settings that replace the base's, by their names in sysctl(8).
     #[serde(default)]
     pub sysctl: BTreeMap<String, String>,
-    /// Modules after the base's, with their parameters.
+    /// Modules that are loaded after the base's modules, with their parameters.
     #[serde(default)]
     pub modules: Vec<String>,
-    /// Files beside the base's, `PATH` or `PATH:AT`.
+    /// Files in addition to the base's files, `PATH` or `PATH:AT`.
     #[serde(default)]
     pub files: Vec<String>,
-    /// Shell commands after the base's. They run once in the guest before it is frozen.
+    /// Shell commands that follow the base's commands. They run once in the guest before it is
+    /// frozen.
     #[serde(default)]
     pub setup: Option<String>,
 }
@@ -121,7 +124,7 @@ pub struct SubjectKeys {
     pub kernel: Option<String>,
     /// Kernel parameters.
     pub boot_line: Option<String>,
-    /// Kernels from source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    /// Kernels from source: options, `CONFIG_NAME=VALUE`, or paths of files with options.
     pub config: Vec<String>,
     /// Kernels from source: paths of patches, in their order.
     pub patches: Vec<String>,
@@ -129,10 +132,11 @@ pub struct SubjectKeys {
     pub start_config: Option<String>,
     /// Kernels from a revision: the directory of the repository.
     pub tree: Option<String>,
-    /// Set if the base is this machine itself.
+    /// True if the base is this machine itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bare_metal: bool,
-    /// On the running kernel, or in a counted guest: values by name, as `sysctl` has them.
+    /// On the running kernel, or in a counted guest: values of kernel settings, by their names in
+    /// sysctl(8).
     pub sysctl: BTreeMap<String, String>,
     /// On the running kernel: transparent huge pages.
     pub thp: Option<String>,
@@ -140,7 +144,7 @@ pub struct SubjectKeys {
     pub governor: Option<String>,
     /// On the running kernel: the command that runs each loop.
     pub prefix: Vec<String>,
-    /// Guests of a KVM host: features of KVM that they do not see.
+    /// Guests of a KVM host: features of KVM that are hidden from the guests.
     pub without: Vec<String>,
     /// Guests of a KVM host: number of vCPUs.
     pub cpus: Option<u8>,
@@ -157,8 +161,8 @@ pub struct SubjectKeys {
 }
 
 impl ExperimentFile {
-    /// Parses an experiment file; `path` is for messages. It fails for a ledger or a campaign, and
-    /// if a key is unknown or the title is missing.
+    /// Parses an experiment file; `path` is for messages. Fails for a ledger or a campaign, and if
+    /// a key is unknown or the title is missing.
     pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, Error> {
         let file = ExperimentFile::read(text).map_err(|reason| {
             Error::user(format!(
@@ -180,7 +184,7 @@ impl ExperimentFile {
         }
     }
 
-    /// Returns true if it has keys that only a campaign has.
+    /// Returns true if the file has keys that only a campaign has.
     pub(super) fn is_campaign(&self) -> bool {
         !self.subjects.is_empty() || !self.timed.is_empty()
     }
@@ -195,34 +199,35 @@ impl ExperimentFile {
         }
     }
 
-    /// Keys of the change; created if there are none.
+    /// Keys of the change; created if missing.
     pub fn change_mut(&mut self) -> &mut SubjectKeys {
         self.change.get_or_insert_default()
     }
 }
 
 impl SubjectKeys {
-    /// The Kernel and its boot line; `None` without a kernel.
+    /// Subject of these keys; `None` without a kernel.
     pub(super) fn subject(&self) -> Option<Subject> {
-        self.kernel.as_ref().map(|kernel| self.subject_of(kernel))
+        self.kernel.as_ref().map(|kernel| self.subject_with(kernel))
     }
 
-    /// The Kernel, `usual` if none is named; `None` if no key is about a kernel.
-    pub(super) fn subject_or(&self, usual: &str) -> Option<Subject> {
+    /// Subject of these keys, with `default_kernel` if no kernel is named; `None` if no key is
+    /// about a kernel.
+    pub(super) fn subject_or(&self, default_kernel: &str) -> Option<Subject> {
         let is_built = !self.config.is_empty() || !self.patches.is_empty();
-        let says = is_built || self.boot_line.is_some() || self.kernel.is_some();
-        says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
+        let has_kernel_keys = is_built || self.boot_line.is_some() || self.kernel.is_some();
+        has_kernel_keys.then(|| self.subject_with(self.kernel.as_deref().unwrap_or(default_kernel)))
     }
 
-    /// The Subject of these keys in experiments of times.
+    /// Subject of these keys in timed experiments.
     pub(super) fn timed_subject(&self) -> TimedSubject {
         let SubjectKeys { kernel, bare_metal, sysctl, thp, governor, prefix, .. } = self.clone();
         let boot_line = self.boot_line.clone().unwrap_or_default();
         TimedSubject { kernel, bare_metal, boot_line, sysctl, thp, governor, prefix }
     }
 
-    /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.
-    pub(super) fn subject_of(&self, kernel: &str) -> Subject {
+    /// Subject of these keys with this kernel. The disk is left out, because it is not checked yet.
+    pub(super) fn subject_with(&self, kernel: &str) -> Subject {
         let keys = self.clone();
         Subject {
             boot_line: keys.boot_line.unwrap_or_default(),
@@ -239,18 +244,18 @@ impl SubjectKeys {
     }
 }
 
-/// File systems that can be made, and their smallest sizes in MiB.
-const KNOWN: [(&str, u32); 5] =
+/// Supported file systems, and their minimum sizes in MiB.
+const FILE_SYSTEMS: [(&str, u32); 5] =
     [("ext4", 16), ("xfs", 300), ("btrfs", 128), ("f2fs", 64), (Disk::OVERLAY, 16)];
-/// File system of files without a disk.
-const MEMORY: &str = "tmpfs";
-const MOST_MIB: u32 = 65536;
-const MOST_LATENCY_US: u32 = 1_000_000;
+/// File system of guests without a disk.
+const TMPFS: &str = "tmpfs";
+const MAX_MIB: u32 = 65536;
+const MAX_LATENCY_US: u32 = 1_000_000;
 
-/// UUID that makes a file system the same each time.
+/// UUID of the made file systems: a fixed UUID makes them identical each time.
 const UUID: &str = "6b746178-0000-4000-8000-000000000001";
-/// 2020-01-01, the guest's own date.
-const EPOCH: &str = "1577836800";
+/// Seconds of 2020-01-01, the date of the guest's clock.
+const GUEST_DATE: &str = "1577836800";
 
 /// Keys of a disk in a file or on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -261,7 +266,7 @@ pub struct DiskKeys {
     pub mib: Option<u32>,
     /// Mount options, separated by commas.
     pub options: String,
-    /// More options for mkfs, as a shell takes them.
+    /// Additional options of mkfs, quoted as in a shell.
     pub mkfs: String,
     /// Block device below the file system: `brd`, `null_blk` or `zram`.
     pub device: BlockDevice,
@@ -270,8 +275,8 @@ pub struct DiskKeys {
 }
 
 impl DiskKeys {
-    /// Parses the value of `--disk`: `ext4`, or `ext4 mib=64 options=noatime`, split like a shell
-    /// splits it.
+    /// Parses the value of `--disk`: `ext4`, or `ext4 mib=64 options=noatime`. Splits the words as
+    /// a shell does.
     pub fn parse(text: &str) -> Result<DiskKeys, Error> {
         let refuse = |reason: &str| disk_error(text, reason);
         let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed"))?;
@@ -286,14 +291,16 @@ impl DiskKeys {
                 "mkfs" => keys.mkfs = value.to_owned(),
                 "latency_us" => keys.latency_us = Some(number()?),
                 "device" => {
-                    let known = |device: &BlockDevice| device.name() == value;
-                    let found = BlockDevice::ALL.into_iter().find(known);
+                    let is_named = |device: &BlockDevice| device.name() == value;
+                    let device = BlockDevice::ALL.into_iter().find(is_named);
                     let unknown = || refuse("device must be brd, null_blk or zram");
-                    keys.device = found.ok_or_else(unknown)?;
+                    keys.device = device.ok_or_else(unknown)?;
                 }
                 _ => {
-                    let known = "mib, options, mkfs, device and latency_us";
-                    return Err(refuse(&format!("{word:?} is none of its keys, {known}")));
+                    let names = "mib, options, mkfs, device and latency_us";
+                    return Err(refuse(&format!(
+                        "{word:?} is not a key of a disk; its keys are {names}"
+                    )));
                 }
             }
         }
@@ -306,42 +313,40 @@ fn disk_error(text: &str, reason: &str) -> Error {
         .next("write it like --disk 'ext4 options=noatime'")
 }
 
-/// Checked disk; `None` for `tmpfs`, where files are in memory.
+/// Checks the keys of a disk. Returns `None` for `tmpfs`, which needs no disk.
 pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, Error> {
-    if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
+    if *keys == (DiskKeys { fs: TMPFS.into(), ..DiskKeys::default() }) {
         return Ok(None);
     }
     let DiskKeys { fs, mib, options, mkfs, device, latency_us } = keys.clone();
-    let known = KNOWN.iter().find(|(name, _)| *name == fs);
-    let (_, least) = known.ok_or_else(|| {
+    let file_system = FILE_SYSTEMS.iter().find(|(name, _)| *name == fs);
+    let (_, min_mib) = file_system.ok_or_else(|| {
         Error::user(format!("a guest cannot have the file system {fs:?}"))
             .next("choose ext4, xfs, btrfs, f2fs, overlay or tmpfs")
     })?;
     let mib = mib.unwrap_or(Disk::DEFAULT_MIB);
-    check_range("disk.mib", mib, *least..=MOST_MIB)?;
-    printable_line("--disk (disk.options)", &options)?;
-    printable_line("--disk (disk.mkfs)", &mkfs)?;
+    check_range("disk.mib", mib, *min_mib..=MAX_MIB)?;
+    check_printable_line("--disk (disk.options)", &options)?;
+    check_printable_line("--disk (disk.mkfs)", &mkfs)?;
     if shlex::split(&mkfs).is_none() {
         return Err(disk_error(&mkfs, "a quote in mkfs is not closed"));
     }
     let latency_us = latency_us.unwrap_or(0);
-    check_range("disk.latency_us", latency_us, 0..=MOST_LATENCY_US)?;
+    check_range("disk.latency_us", latency_us, 0..=MAX_LATENCY_US)?;
     let has_device = device != BlockDevice::default() || latency_us > 0 || !mkfs.is_empty();
     if fs == Disk::OVERLAY && has_device {
-        let reason = "an overlay lies on tmpfs; remove mkfs, device and latency_us";
+        let reason = "an overlay has no block device; remove mkfs, device and latency_us";
         return Err(disk_error(&fs, reason));
     }
     match latency_us > 0 && device != BlockDevice::NullBlk {
-        true => {
-            Err(Error::user("disk.latency_us is of null_blk alone")
-                .next("write device = \"null_blk\""))
-        }
+        true => Err(Error::user("disk.latency_us only applies to null_blk")
+            .next("write device = \"null_blk\"")),
         false => Ok(Some(Disk { fs, mib, options, mkfs, device, latency_us })),
     }
 }
 
 /// Program that makes the file system; `None` for an overlay, which is only mounted.
-pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
+pub fn mkfs_program(disk: &Disk) -> Option<UserProgram> {
     if disk.fs == Disk::OVERLAY {
         return None;
     }
@@ -352,16 +357,19 @@ pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
         "ext4" => &["-q", "-F", "-U", UUID, "-E", &seed],
         "xfs" => &["-q", "-f", "-K", "-m", &uuid],
         // -t 0: do not discard the device first.
-        "f2fs" => &["-q", "-f", "-t", "0", "-U", UUID, "-T", EPOCH],
+        "f2fs" => &["-q", "-f", "-t", "0", "-U", UUID, "-T", GUEST_DATE],
         _ => &["-q", "-f", "-K", "-U", UUID],
     };
     let options = options.iter().copied().map(str::to_owned);
-    let more = shlex::split(&disk.mkfs).unwrap_or_default();
-    let command = [program.clone()].into_iter().chain(options).chain(more);
+    let additional = shlex::split(&disk.mkfs).unwrap_or_default();
+    let command = [program.clone()].into_iter().chain(options).chain(additional);
     Some(UserProgram {
         name: program,
         command: command.chain([disk.device.path().to_owned()]).collect(),
-        env: vec![format!("E2FSPROGS_FAKE_TIME={EPOCH}"), format!("SOURCE_DATE_EPOCH={EPOCH}")],
+        env: vec![
+            format!("E2FSPROGS_FAKE_TIME={GUEST_DATE}"),
+            format!("SOURCE_DATE_EPOCH={GUEST_DATE}"),
+        ],
         ..UserProgram::default()
     })
 }
@@ -381,16 +389,16 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_of_a_known_kind_and_brings_its_modules() {
+    fn disks_are_checked_and_load_their_modules() {
         let xfs = checked_disk(&keys("xfs", None)).unwrap().unwrap();
         let modules = Disk::with_modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
         assert_eq!(modules[1..], ["xfs", "nf_tables"]);
         assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
         assert!(is_refused(&keys("ext5", None), "cannot have the file system"));
         assert!(is_refused(&keys("xfs", Some(64)), "must be 300 to"));
-        assert_eq!(mkfs(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
+        assert_eq!(mkfs_program(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
         let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
-        assert!(is_refused(&slow, "of null_blk alone"));
+        assert!(is_refused(&slow, "only applies to null_blk"));
         let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
         let settings = checked_disk(&slow).unwrap().unwrap().settings();
         assert!(
@@ -400,11 +408,14 @@ mod tests {
         );
         assert_eq!(checked_disk(&keys("tmpfs", None)).unwrap(), None);
         let overlay = checked_disk(&keys("overlay", None)).unwrap().unwrap();
-        assert_eq!((mkfs(&overlay), overlay.all_modules()), (None, vec!["overlay".to_owned()]));
-        let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
-        assert!(is_refused(&on_device, "lies on tmpfs"));
         assert_eq!(
-            mkfs(&checked_disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name,
+            (mkfs_program(&overlay), overlay.all_modules()),
+            (None, vec!["overlay".to_owned()])
+        );
+        let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
+        assert!(is_refused(&on_device, "has no block device"));
+        assert_eq!(
+            mkfs_program(&checked_disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name,
             "mkfs.f2fs"
         );
     }
@@ -412,7 +423,7 @@ mod tests {
     #[test]
     fn options_of_mkfs_stand_before_the_device() {
         let plain = DiskKeys { mkfs: "-O '^metadata_csum'".into(), ..keys("ext4", None) };
-        let command = mkfs(&checked_disk(&plain).unwrap().unwrap()).unwrap().command;
+        let command = mkfs_program(&checked_disk(&plain).unwrap().unwrap()).unwrap().command;
         assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
         let open = DiskKeys { mkfs: "-O '".into(), ..plain };
         assert!(is_refused(&open, "is not closed"));
@@ -420,7 +431,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_disk_prints_is_parsed_as_the_same_disk(
+        fn a_printed_disk_is_parsed_as_the_same_disk(
             fs in prop::sample::select(vec!["ext4", "xfs", "btrfs"]),
             mib in 300_u32..70000,
             (options, mkfs) in ("[ -~]{0,20}", "[a-z ^=,-]{0,20}"),
@@ -428,15 +439,15 @@ mod tests {
             latency_us in prop::option::of(0_u32..2_000_000),
         ) {
             let fs = fs.to_owned();
-            let asked = DiskKeys { fs, mib: Some(mib), options, mkfs, device, latency_us };
-            if let Ok(Some(checked)) = checked_disk(&asked) {
+            let keys = DiskKeys { fs, mib: Some(mib), options, mkfs, device, latency_us };
+            if let Ok(Some(checked)) = checked_disk(&keys) {
                 let parsed = DiskKeys::parse(&checked.to_string()).unwrap();
                 prop_assert_eq!(checked_disk(&parsed).unwrap(), Some(checked));
             }
         }
 
         #[test]
-        fn whatever_is_typed_is_parsed_or_refused(text in "\\PC{0,60}") {
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,60}") {
             drop(DiskKeys::parse(&text));
         }
     }

@@ -1,15 +1,15 @@
-//! Experiments with guests of a KVM host; a guest boots, makes exits of one kind, or runs a
+//! Experiments with guests of a KVM host. A guest boots, makes exits of one kind, or runs a
 //! program.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::experiment::{
-    self, Error, Experiment, check_layouts, draw_steps, misplaced, named_twice, no_workload,
-    printable_line, sweep_error, unknown_feature,
+    self, Error, Experiment, check_layouts, check_printable_line, draw_steps, duplicate_row_error,
+    misplaced_key_error, no_workload_error, sweep_error, unknown_feature_error,
 };
 use crate::file::{ExperimentFile, SubjectKeys};
-use crate::keys::{check_range, usual};
-use crate::workloads::{ParamValue, check_for_times, definitions, find, select};
+use crate::keys::{check_range, default_number};
+use crate::workloads::{ParamValue, check_for_times, definitions, find_definition, select_rows};
 use ktax_host::text::nearest;
 use ktax_model::{
     AskedGuests, GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key,
@@ -22,8 +22,8 @@ pub struct GuestsExperiment {
     pub asked: AskedGuests,
     /// Layouts per Side.
     pub layouts: u32,
-    /// Numbers of vCPUs of both guests, one run for each; if empty, one run with the guests' own
-    /// numbers.
+    /// Swept numbers of vCPUs of both guests, one run for each number; if empty, one run with the
+    /// numbers of the Sides.
     pub swept_cpus: Vec<u8>,
 }
 
@@ -47,24 +47,24 @@ impl GuestsExperiment {
             swept_cpus,
         };
         match host.is_board() {
-            true => experiment.give_hosts(file)?,
+            true => experiment.set_host_kernels(file)?,
             false => experiment.check_difference()?,
         }
         check_layouts(experiment.layouts)?;
         let variant_text = experiment.asked.host_subject.variant_text();
-        printable_line("the host's options and patches", &variant_text)?;
+        check_printable_line("the host's options and patches", &variant_text)?;
         Ok(experiment)
     }
 
-    /// Refuses Sides whose only difference no guest finds.
+    /// Refuses Sides that differ only in a feature that QEMU hides from guests.
     fn check_difference(&self) -> Result<(), Error> {
         let AskedGuests { base, change: Some(change), .. } = &self.asked else { return Ok(()) };
-        let findable = |side: &GuestSide| {
+        let visible_subject = |side: &GuestSide| {
             let mut subject = side.subject.clone();
             subject.hidden_features.retain(|name| name != GuestSubject::PV_EOI);
             subject
         };
-        match base != change && findable(base) == findable(change) {
+        match base != change && visible_subject(base) == visible_subject(change) {
             true => Err(Error::user(format!(
                 "the sides differ only in {}, which no guest of host = \"kvm\" finds, because \
                  QEMU's translator would deliver interrupts twice",
@@ -75,28 +75,32 @@ impl GuestsExperiment {
         }
     }
 
-    /// Gives each Side the Kernel of its host. A board's guest has no kernel; if one Side names
-    /// one, both have one.
-    fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), Error> {
+    /// Sets the kernel of each Side to the kernel of its host, because the guests of a board have
+    /// no kernel. Does nothing if no Side names a kernel.
+    fn set_host_kernels(&mut self, file: &ExperimentFile) -> Result<(), Error> {
         let asked = &mut self.asked;
         if asked.sides().all(|side| side.subject.kernel.is_none()) {
             return Ok(());
         }
-        let others = !file.host_config.is_empty() || !file.host_patches.is_empty();
-        if file.host_kernel.is_some() || others {
+        let has_host_changes = !file.host_config.is_empty() || !file.host_patches.is_empty();
+        if file.host_kernel.is_some() || has_host_changes {
             let applies_to = "an experiment without host_kernel, host_config and host_patches";
-            return Err(misplaced("kernel", applies_to, &experiment::host_description(asked.host)));
+            return Err(misplaced_key_error(
+                "kernel",
+                applies_to,
+                &experiment::host_description(asked.host),
+            ));
         }
-        let usual = asked.host_subject.clone();
+        let default = asked.host_subject.clone();
         for side in asked.sides_mut() {
-            side.subject.kernel.get_or_insert_with(|| usual.clone());
+            side.subject.kernel.get_or_insert_with(|| default.clone());
         }
-        asked.host_subject = asked.base.subject.kernel.clone().unwrap_or(usual);
+        asked.host_subject = asked.base.subject.kernel.clone().unwrap_or(default);
         Ok(())
     }
 }
 
-fn usual_kernel(host: HostKind) -> &'static str {
+fn default_kernel(host: HostKind) -> &'static str {
     match host {
         HostKind::Kvm => "debian:cloud-amd64",
         HostKind::KvmE500v2 | HostKind::KvmPower9 | HostKind::KvmRiscv64 => "debian-src:6.12",
@@ -105,7 +109,7 @@ fn usual_kernel(host: HostKind) -> &'static str {
 }
 
 fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
-    let kernel = file.host_kernel.as_deref().unwrap_or(usual_kernel(host));
+    let kernel = file.host_kernel.as_deref().unwrap_or(default_kernel(host));
     let mut subject = Subject::new(kernel, "");
     subject.config.clone_from(&file.host_config);
     subject.patches.clone_from(&file.host_patches);
@@ -113,19 +117,20 @@ fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
 }
 
 fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Error> {
-    let refuse =
-        |key: &str| Err(misplaced(key, "host = \"kvm\"", &experiment::host_description(host)));
+    let refuse = |key: &str| {
+        Err(misplaced_key_error(key, "host = \"kvm\"", &experiment::host_description(host)))
+    };
     let subject = GuestSubject {
         kernel: match host.is_board() {
-            true => keys.subject_or(usual_kernel(host)),
+            true => keys.subject_or(default_kernel(host)),
             false => keys.subject(),
         },
         hidden_features: keys.without.clone(),
         cpus: keys.cpus.unwrap_or(1),
-        memory_mib: keys.memory_mib.unwrap_or_else(|| usual("base.memory_mib")),
+        memory_mib: keys.memory_mib.unwrap_or_else(|| default_number("base.memory_mib")),
     };
     for text in subject.hidden_features.iter().chain(&keys.boot_line).chain(&keys.kernel) {
-        printable_line("a guest's kernel, boot line or feature", text)?;
+        check_printable_line("a guest's kernel, boot line or feature", text)?;
     }
     match host {
         HostKind::Kvm if subject.kernel.is_none() => {
@@ -144,38 +149,38 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Err
 
 /// Refuses a feature that KVM on this board does not have.
 fn check_features(host: HostKind, without: &[String]) -> Result<(), Error> {
-    let known = if host.has_magic_page() {
+    let known_features = if host.has_magic_page() {
         GuestSubject::MAGIC_PAGE
     } else {
         "no feature that can be left out"
     };
     match without.iter().find(|name| !host.has_magic_page() || *name != GuestSubject::MAGIC_PAGE) {
         Some(name) => {
-            let near = nearest(name, host.has_magic_page().then_some(GuestSubject::MAGIC_PAGE));
-            Err(unknown_feature(name, near, known))
+            let similar = nearest(name, host.has_magic_page().then_some(GuestSubject::MAGIC_PAGE));
+            Err(unknown_feature_error(name, similar, known_features))
         }
         None => Ok(()),
     }
 }
 
 impl Experiment<GuestsExperiment> {
-    /// An Experiment for each swept number of vCPUs, with its name; without a sweep this Experiment
-    /// alone.
+    /// Returns an Experiment for each swept number of vCPUs, with its name; without a sweep only
+    /// this Experiment.
     pub fn each_setting(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
         if self.method.swept_cpus.is_empty() {
-            return vec![(String::new(), self.with(self.method.clone()))];
+            return vec![(String::new(), self.with_method(self.method.clone()))];
         }
         let point = |&cpus: &u8| {
             let mut method = self.method.clone();
             method.swept_cpus.clear();
             method.asked.sides_mut().for_each(|side| side.subject.cpus = cpus);
-            (format!("{CPUS}={cpus}"), self.with(method))
+            (format!("{CPUS}={cpus}"), self.with_method(method))
         };
         self.method.swept_cpus.iter().map(point).collect()
     }
 
-    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
-    /// Without a change it is one Step. The Sides have their Kernels already.
+    /// Orders the Boots: each Layout is a pair of adjacent Steps in random order; without a change,
+    /// one Step. The Sides have their Kernels already.
     pub fn plan(&self, host_kernel: Identity, key: Key) -> Plan<GuestsPlan> {
         let (layouts, mut steps) = draw_steps(self.seed, self.method.layouts);
         let asked = self.method.asked.clone();
@@ -183,25 +188,25 @@ impl Experiment<GuestsExperiment> {
             steps.retain(|step| step.side == Side::Base);
             (0..).zip(&mut steps).for_each(|(index, step)| step.index = index);
         }
-        self.plan_of(GuestsPlan { asked, key, host_kernel, layouts, steps })
+        self.plan_with_method(GuestsPlan { asked, key, host_kernel, layouts, steps })
     }
 }
 
-/// Rows of these names, in their order.
+/// Rows with these names, in this order.
 fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
     for name in names {
         let row = |work| GuestRow { row: name.clone(), work };
         match name.strip_prefix("raw:") {
-            Some(raw) => rows.push(row(raw_work(host, name, raw)?)),
+            Some(raw) => rows.push(row(parse_raw_work(host, name, raw)?)),
             // A board's guest has no kernel that could boot or run a program.
-            None if host.is_board() => rows.push(row(raw_work(host, name, "")?)),
+            None if host.is_board() => rows.push(row(parse_raw_work(host, name, "")?)),
             None if name == "boot" => rows.push(row(GuestWork::Boot)),
             None => {
-                let selected = select(&definitions, Some(std::slice::from_ref(name)))?;
+                let selected = select_rows(&definitions, Some(std::slice::from_ref(name)))?;
                 for row in &selected {
-                    check_for_times(find(
+                    check_for_times(find_definition(
                         &definitions,
                         row.row.split(':').next().unwrap_or_default(),
                     )?)?;
@@ -215,23 +220,23 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> 
     }
     let mut seen = BTreeSet::new();
     match rows.iter().find(|row| !seen.insert(&row.row)) {
-        Some(twice) => Err(named_twice(&twice.row)),
-        None if rows.is_empty() => Err(no_workload()),
+        Some(twice) => Err(duplicate_row_error(&twice.row)),
+        None if rows.is_empty() => Err(no_workload_error()),
         None => Ok(rows),
     }
 }
 
-/// Parses `KIND=N`, a name without its `raw:`.
-fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, Error> {
-    let found = text
+/// Parses `KIND=N`, the part of a name after `raw:`.
+fn parse_raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, Error> {
+    let parsed = text
         .split_once('=')
-        .and_then(|(kind, times)| Some((kind, times, host.permitted_counts(kind)?)));
-    let Some((kind, times, range)) = found else {
+        .and_then(|(kind, count)| Some((kind, count, host.permitted_counts(kind)?)));
+    let Some((kind, count, range)) = parsed else {
         let kinds = host.raw_kinds().join(", ");
         return Err(Error::user(format!("{name:?} is not work for a guest of this host"))
             .next(format!("write raw:KIND=N with one of {kinds}")));
     };
-    match times.parse().ok().filter(|times| range.contains(times)) {
+    match count.parse().ok().filter(|count| range.contains(count)) {
         Some(count) => Ok(GuestWork::Raw { kind: kind.to_owned(), count }),
         None => {
             Err(Error::user(format!("{name:?} has a number that no guest of this host can do"))
@@ -244,42 +249,44 @@ fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, Error> 
     }
 }
 
-/// Name of the only swept setting in experiment files.
+/// Name of the only setting that can be swept.
 pub(super) const CPUS: &str = "cpus";
 
 /// Numbers of vCPUs, one for each run; empty without a sweep.
 fn swept_cpus(host: HostKind, rows: &[GuestRow], file: &ExperimentFile) -> Result<Vec<u8>, Error> {
-    let others = file.sweep.keys().find(|name| *name != CPUS);
-    let wrong = |name: &str, reason: &str| Err(sweep_error(name, reason));
+    let unsupported = file.sweep.keys().find(|name| *name != CPUS);
+    let refuse = |name: &str, reason: &str| Err(sweep_error(name, reason));
     if host != HostKind::Kvm && !file.sweep.is_empty() {
-        return wrong(CPUS, "only guests of host = \"kvm\" can have several; remove it");
+        return refuse(CPUS, "only guests of host = \"kvm\" can have several; remove it");
     }
-    if let Some(name) = others {
-        return wrong(name, "of guests, only cpus can be swept; name a row for each value instead");
+    if let Some(name) = unsupported {
+        return refuse(
+            name,
+            "of guests, only cpus can be swept; name a row for each value instead",
+        );
     }
     let Some(values) = file.sweep.get(CPUS) else { return Ok(Vec::new()) };
     if rows.iter().all(|row| matches!(row.work, GuestWork::Raw { .. })) {
-        return wrong(
+        return refuse(
             CPUS,
             "raw guests have CPUs of their own; remove it, or add the row \"boot\"",
         );
     }
     let sides = || std::iter::once(&file.base).chain(&file.change);
-    let given: BTreeMap<String, &ParamValue> =
-        values.iter().map(|value| (value.to_string(), value)).collect();
+    let distinct: BTreeSet<String> = values.iter().map(ParamValue::to_string).collect();
     if values.is_empty() {
-        return wrong(CPUS, "a value is missing; write cpus = [2, 4]");
+        return refuse(CPUS, "a value is missing; write cpus = [2, 4]");
     }
-    if given.len() < values.len() {
-        return wrong(CPUS, "a value is given twice; give it once");
+    if distinct.len() < values.len() {
+        return refuse(CPUS, "a value is given twice; give it once");
     }
     if sides().any(|side| side.cpus.is_some()) {
-        return wrong(CPUS, "a side has cpus, too; remove them there");
+        return refuse(CPUS, "a side has cpus, too; remove them there");
     }
-    values.iter().map(number_of_cpus).collect()
+    values.iter().map(parse_cpus).collect()
 }
 
-fn number_of_cpus(value: &ParamValue) -> Result<u8, Error> {
+fn parse_cpus(value: &ParamValue) -> Result<u8, Error> {
     let number = match value {
         ParamValue::Number(number) => u32::try_from(*number).unwrap_or(u32::MAX),
         ParamValue::Word(_) => 0,
@@ -301,7 +308,7 @@ mod tests {
     change = { kernel = "debian:cloud-amd64", without = ["kvmclock"], cpus = 2 }
     "#;
 
-    const OF_E500V2: &str = r#"
+    const E500V2_FILE: &str = r#"
     title = "The page"
     host = "kvm-e500v2"
     host_patches = ["a.patch"]
@@ -318,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read() {
+    fn a_file_of_guests_is_read() {
         let experiment = read(FILE).unwrap();
         assert_eq!(experiment.asked.host_subject, Subject::new("debian:cloud-amd64", ""));
         assert_eq!(
@@ -333,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_file_of_e500v2_is_read() {
-        let experiment = read(OF_E500V2).unwrap();
+        let experiment = read(E500V2_FILE).unwrap();
         let without: Vec<_> =
             experiment.asked.sides().map(|side| side.subject.hidden_features.len()).collect();
         assert_eq!(without, [1, 0]);
@@ -351,7 +358,7 @@ mod tests {
         let text = format!("{}[sweep]\ncpus = [2, 16]\n", FILE.replace(", cpus = 2", ""));
         let experiment = Experiment::parse(&text, "x.toml").unwrap();
         let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
-        let runs = experiment.with(guests.clone()).each_setting();
+        let runs = experiment.with_method(guests.clone()).each_setting();
         let cpus = |experiment: &GuestsExperiment| {
             experiment.asked.sides().map(|side| side.subject.cpus).collect::<Vec<_>>()
         };
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_swept_is_refused() {
+    fn invalid_sweeps_are_refused() {
         let plain = FILE.replace(", cpus = 2", "");
         let raw = plain.replace("\"boot\", ", "").replace(", \"getppid\"", "");
         for (file, sweep, reason) in [
@@ -371,7 +378,7 @@ mod tests {
             (&plain, "cpus = [\"two\"]", "cpus must be 1 to 16, not 0"),
             (&plain, "memory_mib = [256, 512]", "only cpus can be swept"),
             (&raw, "cpus = [2, 4]", "raw guests have CPUs of their own"),
-            (OF_E500V2, "cpus = [2, 4]", "only guests of host = \"kvm\" can have several"),
+            (E500V2_FILE, "cpus = [2, 4]", "only guests of host = \"kvm\" can have several"),
         ] {
             let error = read(&format!("{file}[sweep]\n{sweep}\n")).unwrap_err().to_string();
             assert!(error.contains(reason), "{sweep}: {error}");
@@ -379,36 +386,36 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_of_a_boards_side_is_that_of_its_host() {
-        const OF_ARM64: &str = r#"
+    fn the_kernel_of_a_side_is_the_kernel_of_its_board() {
+        const ARM64_FILE: &str = r#"
     title = "Exits"
     host = "kvm-arm64"
     workloads = ["raw:hvc=20"]
     base = {}
     "#;
-        let alone = read(OF_ARM64).unwrap();
+        let alone = read(ARM64_FILE).unwrap();
         assert_eq!(
             (alone.asked.host_subject, alone.asked.base.subject.kernel),
             (Subject::new("debian:cloud-arm64", ""), None)
         );
-        let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
+        let named = read(&ARM64_FILE.replace("{}", "{ kernel = \"Image\" }")).unwrap();
         assert_eq!(named.asked.host_subject, Subject::new("Image", ""));
-        // The Side that names no kernel gets the usual one.
-        let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
+        // The Side that names no kernel gets the default_number one.
+        let two = read(&format!("{ARM64_FILE}change = {{ boot_line = \"x\" }}")).unwrap();
         let kernels: Vec<_> =
             two.asked.sides().map(|side| side.subject.kernel.clone().unwrap()).collect();
         assert_eq!(kernels, ["", "x"].map(|line| Subject::new("debian:cloud-arm64", line)));
         assert_eq!(two.asked.host_subject, kernels[0]);
-        let both = OF_ARM64.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
+        let both = ARM64_FILE.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
         let error = read(&both).unwrap_err().to_string();
         let expected = "kernel only applies to an experiment without host_kernel";
         assert!(error.starts_with(expected), "{error}");
-        let page = read(&OF_ARM64.replace("{}", "{ without = [\"magic-page\"] }")).unwrap_err();
+        let page = read(&ARM64_FILE.replace("{}", "{ without = [\"magic-page\"] }")).unwrap_err();
         assert!(page.to_string().contains("no feature \"magic-page\""), "{page}");
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_wrong_key_or_value() {
         for (file, from, to, reason) in [
             (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
             (FILE, "cpus = 2", "cpus = 17", "cpus must be 1 to 16, not 17"),
@@ -433,22 +440,27 @@ mod tests {
                 "differ only in kvm-pv-eoi, which no",
             ),
             (
-                OF_E500V2,
+                E500V2_FILE,
                 "\"magic-page\"",
                 "\"kvmclock\"",
                 "KVM has no feature \"kvmclock\"; it has",
             ),
             (
-                OF_E500V2,
+                E500V2_FILE,
                 "magic-page",
                 "magic-pag",
                 "(did you mean \"magic-page\"?); it has magic-page",
             ),
-            (OF_E500V2, "change = {}", "change = { kernel = \"x\" }", "kernel only applies to"),
-            (OF_E500V2, "a.patch", "a\\u001b.patch", "the host's options and patches must be one"),
-            (OF_E500V2, "all=2000", "all=-1", "write raw:all=N with N from 1 to 4294967295"),
+            (E500V2_FILE, "change = {}", "change = { kernel = \"x\" }", "kernel only applies to"),
             (
-                OF_E500V2,
+                E500V2_FILE,
+                "a.patch",
+                "a\\u001b.patch",
+                "the host's options and patches must be one",
+            ),
+            (E500V2_FILE, "all=2000", "all=-1", "write raw:all=N with N from 1 to 4294967295"),
+            (
+                E500V2_FILE,
                 "raw:all=2000",
                 "getppid",
                 "one of all, mfmsr, mtspr, mfspr, mmio, wrtee, rfi",

@@ -1,6 +1,6 @@
-//! Keys of experiments, each described once in [`KEYS`]: its flag, meaning, methods, bounds and
-//! default, and how it is printed to be measured again. Checks, messages, `--help`, the table in
-//! `docs/compare.md` and [`again`](crate::again()) follow from the table.
+//! Keys of experiments. [`KEYS`] describes each key once: its flag, meaning, methods, bounds,
+//! default, and its values on a printed command line. Checks, messages, `--help`, the table in
+//! `docs/compare.md` and [`repeat_command`](crate::repeat_command) use this table.
 
 mod table;
 
@@ -9,13 +9,13 @@ use std::ops::RangeInclusive;
 
 pub use table::{KEYS, MachineKeys, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
 
-use crate::again::{Asked, AskedSide};
+use crate::again::{Request, RequestedSide};
 use crate::experiment::Error;
 use ktax_model::{Method, Side, UserProgram};
 
-/// Most characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some
-/// are ktax's own.
-pub const LONGEST_BOOT_LINE: usize = 1800;
+/// Maximum length of a boot line: the kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86),
+/// and ktax adds some parameters.
+pub const MAX_BOOT_LINE: usize = 1800;
 
 /// A key of experiment files and the command line.
 pub struct ExperimentKey {
@@ -23,26 +23,27 @@ pub struct ExperimentKey {
     /// `program.files` for `files` of a `[[program]]`.
     pub name: &'static str,
     /// Flags of the base and of the change; equal if the key has no Side, and empty if only a file
-    /// sets it.
+    /// sets the key.
     pub flags: [&'static str; 2],
-    /// Lines of help of both flags, without the default. The bounds follow a colon.
+    /// Lines of help of both flags, without the default. The bounds are added after a colon at the
+    /// end.
     help: [&'static str; 2],
-    /// Methods that it applies to.
+    /// Methods to which the key applies.
     pub methods: &'static [Method],
-    /// Bounds of a number: of a guest that is counted, and of one that is timed.
+    /// Bounds of a number, in counted and in timed experiments.
     bounds: Option<[RangeInclusive<u32>; 2]>,
-    usual: Usual,
-    /// Flag that is made from this table.
+    default: KeyDefault,
+    /// Flag that the command line makes from this table.
     pub flag: Option<MachineFlag>,
     pub(super) scope: Scope,
 }
 
 /// Default of a key.
-enum Usual {
-    /// Words for people; empty without a default.
+enum KeyDefault {
+    /// Description for the help; empty without a default.
     Words(&'static str),
     Number(u32),
-    /// Words made of other constants.
+    /// Description made of other constants.
     Text(fn() -> String),
 }
 
@@ -59,20 +60,21 @@ pub struct MachineFlag {
     pub set: fn(&mut MachineKeys, &str) -> Result<(), String>,
 }
 
-/// Values of a flag, one for each time that it is given.
+/// Values of a flag, one for each occurrence on the command line.
 pub(super) type Values = Vec<String>;
 
-/// Value of a flag without one.
+/// Marks a flag that takes no value.
 pub(super) const SWITCH: &str = "\0";
 
-/// Table of a key, with its values unless they are the default.
+/// Table of a key in a file, and a function that returns the values of its flag. The function
+/// returns no values if they are the default.
 pub(super) enum Scope {
-    File(fn(&Asked<'_>) -> Values),
-    Side(Group, fn(AskedSide<'_>) -> Values),
+    File(fn(&Request<'_>) -> Values),
+    Side(Group, fn(RequestedSide<'_>) -> Values),
     Program(fn(&UserProgram, &[u64]) -> Values),
 }
 
-/// Keys of a Side that are printed together, those of the base first.
+/// Keys of a Side that are printed together: those of the base, then those of the change.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Group {
     Source,
@@ -88,28 +90,28 @@ impl ExperimentKey {
         help: [&'static str; 2],
         scope: Scope,
     ) -> ExperimentKey {
-        let usual = Usual::Words("");
-        ExperimentKey { name, flags, help, methods, bounds: None, usual, flag: None, scope }
+        let default = KeyDefault::Words("");
+        ExperimentKey { name, flags, help, methods, bounds: None, default, flag: None, scope }
     }
 
-    const fn usual(self, words: &'static str) -> ExperimentKey {
-        ExperimentKey { usual: Usual::Words(words), ..self }
+    const fn default(self, words: &'static str) -> ExperimentKey {
+        ExperimentKey { default: KeyDefault::Words(words), ..self }
     }
 
-    const fn usual_number(self, number: u32) -> ExperimentKey {
-        ExperimentKey { usual: Usual::Number(number), ..self }
+    const fn default_number(self, number: u32) -> ExperimentKey {
+        ExperimentKey { default: KeyDefault::Number(number), ..self }
     }
 
-    const fn usual_text(self, text: fn() -> String) -> ExperimentKey {
-        ExperimentKey { usual: Usual::Text(text), ..self }
+    const fn default_text(self, text: fn() -> String) -> ExperimentKey {
+        ExperimentKey { default: KeyDefault::Text(text), ..self }
     }
 
     const fn bounds(self, bounds: RangeInclusive<u32>) -> ExperimentKey {
-        let (least, most) = (*bounds.start(), *bounds.end());
-        ExperimentKey { bounds: Some([bounds, least..=most]), ..self }
+        let (min, max) = (*bounds.start(), *bounds.end());
+        ExperimentKey { bounds: Some([bounds, min..=max]), ..self }
     }
 
-    /// Sets other bounds in timed guests.
+    /// Sets other bounds for timed experiments.
     const fn timed_bounds(self, timed: RangeInclusive<u32>) -> ExperimentKey {
         let Some([counted, _]) = self.bounds else { panic!("bounds come first") };
         ExperimentKey { bounds: Some([counted, timed]), ..self }
@@ -119,7 +121,8 @@ impl ExperimentKey {
         ExperimentKey { flag: Some(flag), ..self }
     }
 
-    /// Bounds of its number, if it is one: `1 to 32, or 1 to 255 with --engine kvm`.
+    /// Formats the bounds: `1 to 32, or 1 to 255 with --engine kvm`; `None` if the key is not a
+    /// number.
     pub fn bounds_text(&self) -> Option<String> {
         let [counted, timed] = self.bounds.as_ref()?;
         let text = |range: &RangeInclusive<u32>| format!("{} to {}", range.start(), range.end());
@@ -133,7 +136,8 @@ impl ExperimentKey {
         self.bounds.is_some()
     }
 
-    /// Refuses a text that is no number within its bounds; any text if it has none.
+    /// Refuses a text that is not a number within the bounds. Accepts any text if the key has no
+    /// bounds.
     pub fn check(&self, text: &str) -> Result<(), String> {
         let Some([counted, timed]) = &self.bounds else { return Ok(()) };
         let is_within = |number: u32| counted.contains(&number) || timed.contains(&number);
@@ -153,25 +157,25 @@ impl ExperimentKey {
         if let (true, Some(bounds)) = (help.ends_with(':'), self.bounds_text()) {
             help += &format!(" {bounds}");
         }
-        match &self.usual {
-            Usual::Words("") => {}
-            Usual::Words(words) => help += &format!(" [default: {words}]"),
-            Usual::Number(number) => help += &format!(" [default: {number}]"),
-            Usual::Text(text) => help += &format!(" [default: {}]", text()),
+        match &self.default {
+            KeyDefault::Words("") => {}
+            KeyDefault::Words(words) => help += &format!(" [default: {words}]"),
+            KeyDefault::Number(number) => help += &format!(" [default: {number}]"),
+            KeyDefault::Text(text) => help += &format!(" [default: {}]", text()),
         }
         help
     }
 }
 
-/// The key of this name, and the index of its flag; `None` for unknown keys.
-fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
+/// Key with this name, and the index of its flag; `None` for unknown keys.
+fn find_key(name: &str) -> Option<(&'static ExperimentKey, usize)> {
     let side_keys = |(index, side): (usize, Side)| {
         let key = name.strip_prefix(side.name())?.strip_prefix('.')?;
-        let is_key = |known: &&ExperimentKey| known.name.strip_prefix("SIDE.") == Some(key);
+        let is_key = |candidate: &&ExperimentKey| candidate.name.strip_prefix("SIDE.") == Some(key);
         Some((KEYS.iter().find(is_key)?, index))
     };
-    let is_key = |known: &&ExperimentKey| {
-        known.name == name || known.name.strip_prefix("program.") == Some(name)
+    let is_key = |candidate: &&ExperimentKey| {
+        candidate.name == name || candidate.name.strip_prefix("program.") == Some(name)
     };
     let sides = Side::BOTH.into_iter().enumerate();
     let side_key = sides.filter_map(side_keys).next();
@@ -180,26 +184,26 @@ fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
 
 /// Line of help of the flag of a key, such as `base.modules`. Panics if there is no such key.
 pub fn help(name: &str) -> String {
-    let (key, index) = find(name).expect("the command line sets keys of KEYS");
+    let (key, index) = find_key(name).expect("the command line sets keys of KEYS");
     key.help(index)
 }
 
-/// Bounds of a key's number. Panics if it has none.
+/// Bounds of a key's number. Panics if the key has no bounds.
 pub fn bounds(name: &str, method: Method) -> RangeInclusive<u32> {
-    let (key, _) = find(name).expect("a key of KEYS");
+    let (key, _) = find_key(name).expect("a key of KEYS");
     let [counted, timed] = key.bounds.as_ref().expect("a number");
     if method == Method::Times { timed.clone() } else { counted.clone() }
 }
 
-/// Bounds of a key's number in words, of all methods. Panics if it has none.
+/// Bounds of a key's number as a text, for all methods. Panics if the key has no bounds.
 pub(super) fn bounds_text(name: &str) -> String {
-    find(name).and_then(|(key, _)| key.bounds_text()).expect("a number")
+    find_key(name).and_then(|(key, _)| key.bounds_text()).expect("a number")
 }
 
-/// Default of a key's number. Panics if it has none.
-pub(super) fn usual(name: &str) -> u32 {
-    match find(name).map(|(key, _)| &key.usual) {
-        Some(Usual::Number(number)) => *number,
+/// Default of a key's number. Panics if the key has no number as its default.
+pub(super) fn default_number(name: &str) -> u32 {
+    match find_key(name).map(|(key, _)| &key.default) {
+        Some(KeyDefault::Number(number)) => *number,
         _ => panic!("{name} has no number as its default"),
     }
 }
@@ -218,22 +222,22 @@ pub(super) fn check_range(
     match bounds.contains(&value) {
         true => Ok(()),
         false => {
-            let (key, least, most) = (with_flag(name), bounds.start(), bounds.end());
-            Err(Error::user(format!("{key} must be {least} to {most}, not {value}"))
+            let (key, min, max) = (with_flag(name), bounds.start(), bounds.end());
+            Err(Error::user(format!("{key} must be {min} to {max}, not {value}"))
                 .next("remove it to use the default"))
         }
     }
 }
 
-/// Name of a key in messages: after the flag that sets it, if there is one.
+/// Name of a key in messages, after the flag that sets the key: `--loops (loops)`.
 pub(super) fn with_flag(name: &str) -> String {
-    match find(name).map(|(key, index)| key.flags[index]) {
+    match find_key(name).map(|(key, index)| key.flags[index]) {
         Some(flag) if !flag.is_empty() => format!("{flag} ({name})"),
         _ => name.to_owned(),
     }
 }
 
-/// The keys as a table of Markdown.
+/// Table of the keys in Markdown.
 pub fn keys_table() -> String {
     let mut table = "| Key | Flag | Of | Meaning |\n|---|---|---|---|\n".to_owned();
     for key @ ExperimentKey { name, flags, methods, .. } in KEYS {

@@ -3,8 +3,8 @@
 use ktax_host::text::{escape, shell_path};
 use ktax_model::{AlreadyOn, Chain, Element, Method, Subject, Warning, boot_parameters};
 
-use crate::defaults::{AskedAddition, already_on, without_effect};
-use crate::experiment::{Error, Experiment, method_of, misplaced};
+use crate::defaults::{AdditionParts, ineffective_parameters, parts_already_on};
+use crate::experiment::{Error, Experiment, method_of, misplaced_key_error};
 use crate::file::{Addition, ExperimentFile, SubjectKeys};
 
 /// A ledger file: a base, and additions to it, one at a time.
@@ -12,18 +12,18 @@ use crate::file::{Addition, ExperimentFile, SubjectKeys};
 pub struct Ledger {
     /// Title in one line.
     pub title: String,
-    /// Purpose, for people who read the file.
+    /// Purpose of the ledger, for readers of the file.
     pub why: String,
-    /// An Experiment for each addition, by its name, and one for all of them if there are several.
+    /// Name and Experiment of each addition; if there are several, also of all additions at once.
     pub experiments: Vec<(String, Experiment)>,
-    /// Words of the command line for this ledger; may be empty.
+    /// Words of the command line that measures this ledger; may be empty.
     pub again: Vec<String>,
     /// Keys of the file and the flags.
     file: ExperimentFile,
 }
 
 /// Name of the row of all additions at once.
-pub const TOGETHER: &str = "together";
+pub const ALL_ADDITIONS: &str = "together";
 
 impl Ledger {
     /// Parses and checks a ledger file; `path` is for messages.
@@ -48,35 +48,40 @@ impl Ledger {
     pub fn from_file(file: ExperimentFile, path: &str) -> Result<Ledger, Error> {
         let refuse = |reason: String| ledger_error(path, &reason);
         check_additions(&file).map_err(refuse)?;
-        if let Some(addition) = file.add.iter().find(|addition| !addition.with.is_empty())
+        if let Some(addition) = file.add.iter().find(|addition| !addition.features.is_empty())
             && method_of(&file) != Method::Guests
         {
             let key = format!("with (of {})", addition.name);
-            return Err(misplaced(&key, "host = \"kvm\"", "the exact engine"));
+            return Err(misplaced_key_error(&key, "host = \"kvm\"", "the exact engine"));
         }
         let experiments = addition_experiments(&file, path)?;
         let (title, why) = (file.title.clone().unwrap_or_default(), file.why.clone());
         Ok(Ledger { title, why, experiments, again: Vec::new(), file })
     }
 
-    pub fn asked_by(self, again: Vec<String>) -> Ledger {
+    /// Sets the words of the command line for this ledger.
+    pub fn with_command(self, again: Vec<String>) -> Ledger {
         Ledger { again, ..self }
     }
 
-    /// Parts of the additions that the base's kernel already has, by its configuration.
+    /// Finds the parts of the additions that the base already has. `config` is the text of the
+    /// base's configuration.
     pub fn already_on(&self, config: &str) -> Vec<AlreadyOn> {
         let line = self.file.base.boot_line.as_deref().unwrap_or_default();
-        let each = self.file.add.iter();
-        each.flat_map(|addition| already_on(&asked_of(addition), line, config)).collect()
+        let additions = self.file.add.iter();
+        additions
+            .flat_map(|addition| parts_already_on(&addition_parts(addition), line, config))
+            .collect()
     }
 
-    /// Parameters that do nothing on the base's kernel, by its configuration.
-    pub fn without_effect(&self, config: &str) -> Vec<(String, Warning)> {
+    /// Warnings about parameters that have no effect on the base's kernel, with the names of their
+    /// additions. `config` is the text of the base's configuration.
+    pub fn ineffective_parameters(&self, config: &str) -> Vec<(String, Warning)> {
         let warnings_of_addition = |addition: &Addition| {
             let name = addition.name.clone();
-            let found = without_effect(&asked_of(addition), config);
-            found.into_iter().map(move |(parameter, why)| {
-                let fact = format!("{parameter} does nothing on this kernel: {why}");
+            let parameters = ineffective_parameters(&addition_parts(addition), config);
+            parameters.into_iter().map(move |(parameter, reason)| {
+                let fact = format!("{parameter} does nothing on this kernel: {reason}");
                 let next_step = "use a kernel that is built with it".to_owned();
                 (name.clone(), Warning { fact, next_step })
             })
@@ -84,17 +89,17 @@ impl Ledger {
         self.file.add.iter().flat_map(warnings_of_addition).collect()
     }
 
-    /// Copy with a base that has none of these parts, but their replacements.
-    pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
+    /// Copy whose base has the replacements of these parts, so that the parts are off.
+    pub fn without_parts(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
         let mut file = self.file;
-        for instead in already_on.iter().flat_map(|part| part.replacement.split_whitespace()) {
+        for replacement in already_on.iter().flat_map(|part| part.replacement.split_whitespace()) {
             let base = &mut file.base;
-            if instead.starts_with("CONFIG_") {
-                base.config.push(instead.to_owned());
+            if replacement.starts_with("CONFIG_") {
+                base.config.push(replacement.to_owned());
                 continue;
             }
             let line = base.boot_line.take().unwrap_or_default();
-            base.boot_line = Some(format!("{line} {instead}").trim().to_owned());
+            base.boot_line = Some(format!("{line} {replacement}").trim().to_owned());
         }
         let experiments = addition_experiments(&file, "the ledger")?;
         Ok(Ledger { experiments, file, ..self })
@@ -105,21 +110,21 @@ fn ledger_error(path: &str, reason: &str) -> Error {
     Error::user(format!("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one"))
 }
 
-fn asked_of(addition: &Addition) -> AskedAddition<'_> {
+fn addition_parts(addition: &Addition) -> AdditionParts<'_> {
     let Addition { name, boot_line, config, .. } = addition;
-    AskedAddition { name, boot_line, config }
+    AdditionParts { name, boot_line, config }
 }
 
-/// An Experiment for each addition, and one for all of them if there are several.
+/// Name and Experiment of each addition; if there are several, also of all additions at once.
 fn addition_experiments(
     file: &ExperimentFile,
     path: &str,
 ) -> Result<Vec<(String, Experiment)>, Error> {
     let refuse = |reason: String| ledger_error(path, &reason);
-    let each = file.add.iter().map(|addition| (addition.name.as_str(), vec![addition]));
-    let together = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
-    let experiments = each.chain(together).map(|(name, added)| {
-        let change = keys_with_additions(&file.base, &added).map_err(refuse)?;
+    let single = file.add.iter().map(|addition| (addition.name.as_str(), vec![addition]));
+    let all = (file.add.len() > 1).then(|| (ALL_ADDITIONS, file.add.iter().collect()));
+    let experiments = single.chain(all).map(|(name, additions)| {
+        let change = keys_with_additions(&file.base, &additions).map_err(refuse)?;
         Ok((name.to_owned(), addition_experiment(file, name, change)?))
     });
     experiments.collect()
@@ -129,11 +134,11 @@ fn addition_experiments(
 fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     let mut names: Vec<&str> = file.add.iter().map(|addition| &*addition.name).collect();
     let is_name = |name: &&str| {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
-        !name.is_empty() && name.len() <= 60 && name.bytes().all(plain)
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
+        !name.is_empty() && name.len() <= 60 && name.bytes().all(is_allowed)
     };
     if file.change.is_some() {
-        return Err("a change is what `add` makes of the base; remove `change`".into());
+        return Err("the change of a ledger is the base with an addition; remove `change`".into());
     }
     if method_of(file) == Method::Times {
         return Err("times do not add up; remove `engine`".into());
@@ -141,58 +146,61 @@ fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     if !file.sweep.is_empty() {
         return Err("a ledger has one base; remove `sweep`, and set one value of it".into());
     }
-    if names.contains(&TOGETHER) {
+    if names.contains(&ALL_ADDITIONS) {
         return Err(format!(
-            "{TOGETHER:?} is the name of the row of all additions; choose another name"
+            "{ALL_ADDITIONS:?} is the name of the row of all additions; choose another name"
         ));
     }
-    if let Some(bad) = names.iter().find(|name| !is_name(name)) {
-        let bad = escape(bad);
-        return Err(format!("{bad:?} is not a valid name; use letters, digits and -_=.,+"));
+    if let Some(name) = names.iter().find(|name| !is_name(name)) {
+        let name = escape(name);
+        return Err(format!("{name:?} is not a valid name; use letters, digits and -_=.,+"));
     }
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("{} is added twice", twice[0]));
     }
-    let is_nothing = |addition: &&Addition| {
-        let Addition { boot_line, config, patches, with, sysctl, modules, files, setup, .. } =
-            addition;
-        let lists = [config, patches, with, modules, files];
+    let is_empty = |addition: &&Addition| {
+        let Addition {
+            boot_line, config, patches, features, sysctl, modules, files, setup, ..
+        } = addition;
+        let lists = [config, patches, features, modules, files];
         boot_line.trim().is_empty()
             && lists.iter().all(|list| list.is_empty())
             && sysctl.is_empty()
             && setup.is_none()
     };
-    match file.add.iter().find(is_nothing) {
-        Some(nothing) => Err(format!("{} adds nothing", nothing.name)),
+    match file.add.iter().find(is_empty) {
+        Some(empty) => Err(format!("{} adds nothing", empty.name)),
         None => Ok(()),
     }
 }
 
-fn keys_with_additions(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
+/// Keys of the base with these additions.
+fn keys_with_additions(base: &SubjectKeys, additions: &[&Addition]) -> Result<SubjectKeys, String> {
     let mut change = base.clone();
-    for Addition { name, boot_line, config, patches, with, sysctl, modules, files, setup } in added
+    for Addition { name, boot_line, config, patches, features, sysctl, modules, files, setup } in
+        additions
     {
         change.sysctl.extend(sysctl.clone());
         change.modules.extend(modules.clone());
         change.files.extend(files.clone());
         if let Some(commands) = setup {
-            let before = change.setup.take().map(|before| format!("{before}\n"));
-            change.setup = Some(before.unwrap_or_default() + commands);
+            let base_setup = change.setup.take().map(|setup| format!("{setup}\n"));
+            change.setup = Some(base_setup.unwrap_or_default() + commands);
         }
-        let before = change.boot_line.unwrap_or_default();
-        change.boot_line = Some(format!("{before} {boot_line}").trim().to_owned());
+        let base_line = change.boot_line.unwrap_or_default();
+        change.boot_line = Some(format!("{base_line} {boot_line}").trim().to_owned());
         change.boot_line = change.boot_line.filter(|line| !line.is_empty());
         change.config.extend(config.clone());
         change.patches.extend(patches.clone());
-        if let Some(there) = with.iter().find(|name| !base.without.contains(name)) {
-            let there = escape(there);
+        if let Some(feature) = features.iter().find(|name| !base.without.contains(name)) {
+            let feature = escape(feature);
             return Err(format!(
-                "{name} adds {there:?}, which the base has already; list it in `without` of the \
+                "{name} adds {feature:?}, which the base has already; list it in `without` of the \
                  base"
             ));
         }
-        change.without.retain(|feature| !with.contains(feature));
+        change.without.retain(|feature| !features.contains(feature));
     }
     Ok(change)
 }
@@ -203,7 +211,7 @@ fn addition_experiment(
     change: SubjectKeys,
 ) -> Result<Experiment, Error> {
     let title = file.title.as_ref().map(|title| format!("{title}: {name}"));
-    // An option that the base has already costs nothing, which is an answer.
+    // Allow equal sides: an addition that the base already has measures as free.
     Experiment::from_file(&ExperimentFile {
         title,
         same: Some(true),
@@ -213,8 +221,8 @@ fn addition_experiment(
     })
 }
 
-/// Kind of the elements between two Subjects. Fails if they are equal, differ in more than one kind
-/// of thing, or in something that is no chain.
+/// Kind of the elements between two Subjects. Fails if the Subjects are equal, if they differ in
+/// more than one kind, or if the difference is not a chain of elements.
 pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
     let refuse = |reason: &str| Err(Error::user(format!("cannot bisect: {reason}")));
     let mut kinds = Vec::new();
@@ -266,13 +274,16 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
     }
 }
 
-/// Parameters that the change's boot line adds; `None` if it does not begin with the base's.
+/// Parameters that the change's boot line adds; `None` if the line does not begin with the base's
+/// boot line.
 fn added_parameters<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a str>> {
-    let (before, after) = (boot_parameters(&base.boot_line), boot_parameters(&change.boot_line));
-    after.starts_with(&before).then(|| after[before.len()..].to_vec())
+    let base_parameters = boot_parameters(&base.boot_line);
+    let parameters = boot_parameters(&change.boot_line);
+    parameters.starts_with(&base_parameters).then(|| parameters[base_parameters.len()..].to_vec())
 }
 
-/// Elements of a chain that the Subjects themselves have: patches or parameters.
+/// Elements of a chain of patches or parameters; empty for chains whose elements the Subjects do
+/// not list.
 pub fn elements(chain: Chain, base: &Subject, change: &Subject) -> Vec<Element> {
     let element =
         |name: &str| Element { name: name.to_owned(), title: String::new(), is_merge: false };
@@ -287,8 +298,8 @@ pub fn elements(chain: Chain, base: &Subject, change: &Subject) -> Vec<Element> 
     }
 }
 
-/// The Subject after these elements, at least one. For options, `config` is the file that holds
-/// them.
+/// Subject after these elements, of which there is at least one. For options, `config` is the path
+/// of the configuration with these options.
 pub fn subject_after(chain: Chain, base: &Subject, elements: &[Element], config: &str) -> Subject {
     let mut subject = base.clone();
     let names = || elements.iter().map(|element| element.name.clone());
@@ -321,7 +332,7 @@ mod tests {
     "#;
 
     #[test]
-    fn each_is_added_alone_and_then_all() {
+    fn additions_are_measured_alone_and_all_at_once() {
         let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments;
         let counted = |index: usize| match &all[index].1.method {
             ExperimentMethod::Counts(counts) => counts,
@@ -332,7 +343,7 @@ mod tests {
         };
         assert_eq!(
             [name_and_line(0), name_and_line(1), name_and_line(2)],
-            [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
+            [("a", "quiet a=1"), ("b", "quiet"), (ALL_ADDITIONS, "quiet a=1")]
         );
         assert_eq!(counted(2).asked.subjects.change.config, ["CONFIG_B=y"]);
         assert!((0..3).all(|index| counted(index).asked.subjects.base.boot_line == "quiet"));
@@ -340,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_says_nothing_sensible_is_refused() {
+    fn invalid_ledgers_are_refused() {
         for (from, to) in [
             ("name = \"b\"", "name = \"a\""),
             ("name = \"b\"", "name = \"../b\""),
@@ -370,7 +381,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_guest_gets_features_that_the_base_is_without() {
+    fn additions_give_guests_features_that_the_base_hides() {
         let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
         let without = |index: usize| match &all[index].1.method {
             ExperimentMethod::Guests(guests) => {
@@ -404,7 +415,7 @@ mod chain_tests {
     }
 
     #[test]
-    fn what_differs_is_the_chain() {
+    fn the_chain_is_the_only_difference() {
         let base = git("a");
         let options = Subject { config: vec!["CONFIG_A=y".into()], ..base.clone() };
         let patches = Subject { patches: vec!["1".into(), "2".into()], ..base.clone() };
@@ -430,13 +441,13 @@ mod chain_tests {
     }
 
     #[test]
-    fn a_quoted_space_parts_no_parameters() {
+    fn a_quoted_space_does_not_separate_parameters() {
         let line = "quiet  dyndbg=\"file a.c +p\" audit=1";
         assert_eq!(boot_parameters(line), ["quiet", "dyndbg=\"file a.c +p\"", "audit=1"]);
     }
 
     #[test]
-    fn the_last_place_of_a_chain_is_the_change() {
+    fn the_base_with_all_elements_is_the_change() {
         let base = git("a");
         let patches = Subject { patches: vec!["1".into(), "2".into()], ..base.clone() };
         let line = Subject { boot_line: "quiet pti=on audit=1".into(), ..base.clone() };

@@ -1,4 +1,4 @@
-//! Files that are in the binary, and the machines and models among them.
+//! Built-in experiments, ledgers and machines, and the models of machines.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use ktax_host::text::{did_you_mean_quoted, escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::{Deserialize, Serialize};
 
-/// A model or a machine. A name that ends in `.toml` is replaced by that file's machine when the
-/// experiment file is read.
+/// Value of the key `machine.model`. After parsing an experiment file, a name that ends in `.toml`
+/// is replaced by the machine in that file.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(from = "String")]
 pub enum ModelKey {
-    /// `coherence`, or a machine that is built in.
+    /// `coherence`, or the name of a built-in machine.
     Name(String),
-    /// Sizes of a machine, and its Calibration if it was calibrated.
+    /// Machine from a file, with its Calibration if the file has one.
     Machine(Box<MachineModel>, Option<Box<Calibration>>),
 }
 
@@ -25,13 +25,13 @@ impl From<String> for ModelKey {
 }
 
 impl ModelKey {
-    /// Parses the text of a machine's file; `name` is that of the file.
+    /// Parses the text of a machine's file; `name` is the name of the file.
     pub fn parse(text: &str, name: &str) -> Result<ModelKey, Error> {
         let (machine, calibration) = parse_machine(text, name)?;
         Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
     }
 
-    /// Calibration, if its file has one.
+    /// Calibration of a machine from a file; `None` if the file has none.
     pub fn calibration(&self) -> Option<Calibration> {
         match self {
             ModelKey::Name(_) => None,
@@ -39,6 +39,7 @@ impl ModelKey {
         }
     }
 
+    /// Returns the model. Fails for unknown names and invalid machines.
     pub fn model(&self) -> Result<Model, Error> {
         let machine = match self {
             ModelKey::Name(name) if *name == Model::Coherence.name() => {
@@ -47,9 +48,9 @@ impl ModelKey {
             ModelKey::Name(name) => built_in_machine(name)?,
             ModelKey::Machine(machine, _) => (**machine).clone(),
         };
-        let refused = |reason: String| machine_error(&machine.name, &reason);
-        machine.wire().map_err(refused)?;
-        // Title and sources do not change counts, so they must not keep counts from being compared.
+        let refuse = |reason: String| machine_error(&machine.name, &reason);
+        machine.wire().map_err(refuse)?;
+        // Counts do not depend on title and sources, so leave both out of the key of the counts.
         let (title, sources) = (String::new(), Vec::new());
         Ok(Model::Machine(Box::new(MachineModel { title, sources, ..machine })))
     }
@@ -60,16 +61,17 @@ pub fn model_names() -> impl Iterator<Item = &'static str> {
     std::iter::once("coherence").chain(machines().map(|machine| machine.name))
 }
 
-/// Default machine by which a ledger ranks: a built-in one with a Calibration.
-const MEASURED: &str = "zen5";
+/// Default machine of the ranking of a ledger: a built-in machine with a Calibration.
+const RANKING_MACHINE: &str = "zen5";
 
-/// Name and Calibration of that machine.
-pub fn measured_machine() -> Result<(&'static str, Calibration), Error> {
-    let refused = |reason: &str| machine_error(MEASURED, reason);
-    let file =
-        machines().find(|machine| machine.name == MEASURED).ok_or_else(|| refused("is missing"))?;
+/// Name and Calibration of the default machine of the ranking of a ledger.
+pub fn ranking_machine() -> Result<(&'static str, Calibration), Error> {
+    let refuse = |reason: &str| machine_error(RANKING_MACHINE, reason);
+    let file = machines()
+        .find(|machine| machine.name == RANKING_MACHINE)
+        .ok_or_else(|| refuse("is missing"))?;
     let (_, calibration) = parse_machine(file.text, file.name)?;
-    Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
+    Ok((file.name, calibration.ok_or_else(|| refuse("has no [calibration]"))?))
 }
 
 fn machine_error(file: &str, reason: &str) -> Error {
@@ -77,26 +79,25 @@ fn machine_error(file: &str, reason: &str) -> Error {
 }
 
 fn built_in_machine(name: &str) -> Result<MachineModel, Error> {
-    let found = machines().find(|machine| machine.name == name);
-    let Some(BuiltIn { name, text }) = found else {
-        let near = did_you_mean_quoted(nearest(name, model_names()));
-        let known = model_names().collect::<Vec<_>>().join(", ");
-        return Err(Error::user(format!("there is no model {name:?}{near}"))
-            .next(format!("there are {known}, and files, which end in .toml")));
+    let built_in = machines().find(|machine| machine.name == name);
+    let Some(BuiltIn { name, text }) = built_in else {
+        let suggestion = did_you_mean_quoted(nearest(name, model_names()));
+        let names = model_names().collect::<Vec<_>>().join(", ");
+        return Err(Error::user(format!("there is no model {name:?}{suggestion}"))
+            .next(format!("choose one of {names}, or a file whose name ends in .toml")));
     };
     parse_machine(text, name).map(|(machine, _)| machine)
 }
 
-/// Parses a machine's file: its sizes, and its Calibration below `[calibration]`.
+/// Parses a machine's file: its sizes, and its Calibration in `[calibration]`.
 fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), Error> {
-    let refused = |reason: String| machine_error(name, &escape_lines(reason.trim_end()));
-    let mut table: toml::Table =
-        toml::from_str(text).map_err(|error| refused(error.to_string()))?;
+    let refuse = |reason: String| machine_error(name, &escape_lines(reason.trim_end()));
+    let mut table: toml::Table = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
     let calibration = table.remove("calibration").map(toml::Value::try_into).transpose();
     let calibration: Option<Calibration> =
-        calibration.map_err(|error| refused(error.to_string()))?;
-    calibration.iter().try_for_each(Calibration::check).map_err(refused)?;
-    let machine: MachineModel = table.try_into().map_err(|error| refused(error.to_string()))?;
+        calibration.map_err(|error| refuse(error.to_string()))?;
+    calibration.iter().try_for_each(Calibration::check).map_err(refuse)?;
+    let machine: MachineModel = table.try_into().map_err(|error| refuse(error.to_string()))?;
     Ok((MachineModel { name: name.to_owned(), ..machine }, calibration))
 }
 
@@ -105,29 +106,32 @@ pub fn machine_title(name: &str) -> Result<String, Error> {
     Ok(built_in_machine(name)?.title)
 }
 
-/// A file in the binary.
+/// A built-in file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// The file's name without `.toml`.
+    /// Name of the file without `.toml`.
     pub name: &'static str,
     pub text: &'static str,
 }
 
+/// Path and text of each file.
 type Files = &'static [(&'static str, &'static str)];
 
 const EXPERIMENTS: Files = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 const MACHINES: Files = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 const LEDGERS: Files = include!(concat!(env!("OUT_DIR"), "/ledgers.rs"));
 
+/// The built-in experiments.
 pub fn experiments() -> impl Iterator<Item = BuiltIn> {
     built_in_files(EXPERIMENTS)
 }
 
+/// The built-in ledgers.
 pub fn ledgers() -> impl Iterator<Item = BuiltIn> {
     built_in_files(LEDGERS)
 }
 
-/// The machines that are modelled, by name.
+/// The built-in machines.
 pub fn machines() -> impl Iterator<Item = BuiltIn> {
     built_in_files(MACHINES)
 }
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_can_be_modelled() {
+    fn built_in_machines_can_be_modelled() {
         for name in model_names() {
             let model = ModelKey::Name(name.to_owned()).model().unwrap();
             assert_eq!(model.name(), name);
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_cannot_be_modelled_is_refused() {
+    fn machines_with_impossible_sizes_are_refused() {
         for (from, to, why) in [
             ("kib = 512, ways = 8", "kib = 512, ways = 7", "l2 must have a power of two sets"),
             ("kib = 512, ways = 8", "kib = 512, ways = 0", "l2 must have"),

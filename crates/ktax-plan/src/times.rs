@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{
-    Error, Experiment, check_memory_mib, named_twice, no_workload, printable_line, program_error,
-    sweep_error,
+    Error, Experiment, check_memory_mib, check_printable_line, duplicate_row_error,
+    no_workload_error, program_error, sweep_error,
 };
 use crate::file::ExperimentFile;
-use crate::keys::{check_bounds, usual, with_flag};
+use crate::keys::{check_bounds, default_number, with_flag};
 use crate::program;
 use crate::workloads::{
-    ParamValue, check_for_guest, definitions, each_once, native_names, native_rows,
+    ParamValue, check_for_guest, definitions, native_names, native_rows, unique_rows,
 };
 use ktax_engine::{EngineEntry, host};
 use ktax_model::{
@@ -22,9 +22,9 @@ use ktax_model::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimesExperiment {
     pub asked: AskedTimes,
-    /// The rows that decide, by name.
+    /// Names of the headline rows.
     pub workloads: Vec<String>,
-    /// The rows that are measured and do not decide.
+    /// Names of the rows that are measured, but do not count for the exit status.
     pub secondary: Vec<String>,
     /// Values by name: a row for each value of a workload's parameter, a run for each value of a
     /// setting, the same on both Sides.
@@ -32,15 +32,15 @@ pub struct TimesExperiment {
 }
 
 impl TimesExperiment {
-    /// An experiment with the defaults of this engine.
+    /// Creates an experiment with the defaults of this engine.
     pub fn new(engine: &'static EngineEntry) -> TimesExperiment {
         TimesExperiment {
             asked: AskedTimes {
                 engine: engine.name.to_owned(),
                 runs_on: engine.runs_on,
                 pairs: None,
-                max_pairs: usual("most_pairs"),
-                loops: usual("loops"),
+                max_pairs: default_number("most_pairs"),
+                loops: default_number("loops"),
                 allow_differences: false,
                 machine: TimedMachine::default(),
                 subjects: Sides::default(),
@@ -53,12 +53,12 @@ impl TimesExperiment {
     }
 
     pub(crate) fn from_file(file: &ExperimentFile) -> Result<TimesExperiment, Error> {
-        let usual = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE)).asked;
+        let default = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE)).asked;
         let experiment = TimesExperiment {
             asked: AskedTimes {
                 pairs: file.pairs,
-                max_pairs: file.most_pairs.unwrap_or(usual.max_pairs),
-                loops: file.loops.unwrap_or(usual.loops),
+                max_pairs: file.most_pairs.unwrap_or(default.max_pairs),
+                loops: file.loops.unwrap_or(default.loops),
                 allow_differences: file.allow_differences.unwrap_or_default(),
                 machine: file.machine.timed_machine(),
                 subjects: Sides {
@@ -66,7 +66,7 @@ impl TimesExperiment {
                     change: file.change.clone().unwrap_or_default().timed_subject(),
                 },
                 programs: program::checked_programs(&file.program)?,
-                ..usual
+                ..default
             },
             workloads: file.workloads.clone().unwrap_or_default(),
             secondary: file.secondary.clone(),
@@ -76,31 +76,31 @@ impl TimesExperiment {
         Ok(experiment)
     }
 
-    /// Rows that decide; those of programs are first.
+    /// The headline rows, those of programs first.
     fn headline(&self, names: &[String]) -> Result<Vec<Workload>, Error> {
         let mut headline = program::rows_with_definitions(&self.asked.programs, &[]);
         if !names.is_empty() || headline.is_empty() {
             headline.extend(timed_rows(self.asked.runs_on, names)?);
         }
-        each_once(headline)
+        unique_rows(headline)
     }
 }
 
 impl Experiment<TimesExperiment> {
-    /// The Plan, checked; it has no Kernels yet.
+    /// Checks the experiment and makes its Plan, which has no Kernels yet.
     pub fn plan(&self) -> Result<Plan<TimesPlan>, Error> {
         let times = &self.method;
         times.check()?;
-        let (points, swept) = times.points();
-        let headline = times.headline(&points)?;
+        let (names, swept) = times.swept_rows();
+        let headline = times.headline(&names)?;
         let secondary = match times.secondary.is_empty() {
             true => Vec::new(),
             false => timed_rows(times.asked.runs_on, &times.secondary)?,
         };
-        let twice =
-            secondary.iter().find(|row| headline.iter().any(|decides| decides.row == row.row));
-        if let Some(twice) = twice {
-            return Err(named_twice(&twice.row));
+        let duplicate =
+            secondary.iter().find(|row| headline.iter().any(|other| other.row == row.row));
+        if let Some(duplicate) = duplicate {
+            return Err(duplicate_row_error(&duplicate.row));
         }
         let method = TimesPlan {
             asked: times.asked.clone(),
@@ -111,7 +111,7 @@ impl Experiment<TimesExperiment> {
             headline,
             secondary,
         };
-        Ok(self.plan_of(method))
+        Ok(self.plan_with_method(method))
     }
 }
 
@@ -125,20 +125,20 @@ impl TimesExperiment {
         check("pairs", pairs)?;
         check("most_pairs", Some(max_pairs))?;
         check("loops", Some(loops))?;
-        let is_here = self.asked.runs_on == RunsOn::RunningKernel;
-        if is_here && *machine != TimedMachine::default() {
-            return Err(self.not_of_engine("a [machine] table"));
+        let is_running_kernel = self.asked.runs_on == RunsOn::RunningKernel;
+        if is_running_kernel && *machine != TimedMachine::default() {
+            return Err(self.unsupported_error("a [machine] table"));
         }
         let &TimedMachine { memory_mib, cpus, cores, .. } = machine;
         check("machine.cpus", Some(cpus))?;
         check("machine.cores", cores)?;
         check_memory_mib(memory_mib)?;
-        printable_line("--cpu (machine.cpu)", &machine.cpu)?;
+        check_printable_line("--cpu (machine.cpu)", &machine.cpu)?;
         if subjects.change.bare_metal {
-            return Err(not_bare_metal("change.bare_metal"));
+            return Err(bare_metal_error("change.bare_metal"));
         }
-        if subjects.base.bare_metal && is_here {
-            return Err(not_bare_metal("base.bare_metal"));
+        if subjects.base.bare_metal && is_running_kernel {
+            return Err(bare_metal_error("base.bare_metal"));
         }
         self.check_sweep()?;
         self.check_programs()?;
@@ -146,6 +146,7 @@ impl TimesExperiment {
         self.check_subject(&subjects.change, "the change's kernel, boot line or settings")
     }
 
+    /// Refuses programs that cannot be timed.
     fn check_programs(&self) -> Result<(), Error> {
         let refuse = |reason: String| Err(program_error(reason));
         let is_here = self.asked.uses_running_kernel();
@@ -169,17 +170,19 @@ impl TimesExperiment {
         Ok(())
     }
 
-    /// Refuses a Subject that the engine cannot run; `texts` names its texts in messages.
-    fn check_subject(&self, subject: &TimedSubject, texts: &'static str) -> Result<(), Error> {
-        let is_set = !subject.sysctl.is_empty()
+    /// Refuses a Subject that the engine cannot run; `description` names its texts in messages.
+    fn check_subject(
+        &self,
+        subject: &TimedSubject,
+        description: &'static str,
+    ) -> Result<(), Error> {
+        let has_settings = !subject.sysctl.is_empty()
             || subject.thp.is_some()
             || subject.governor.is_some()
             || !subject.prefix.is_empty();
         match self.asked.runs_on {
-            RunsOn::Guests if is_set => {
-                Err(self
-                    .not_of_engine("--base-set or --change-set (sysctl, thp, governor, prefix)"))
-            }
+            RunsOn::Guests if has_settings => Err(self
+                .unsupported_error("--base-set or --change-set (sysctl, thp, governor, prefix)")),
             RunsOn::Guests if subject.bare_metal => match *subject == bare_metal() {
                 true => Ok(()),
                 false => Err(Error::user("the base is bare metal, which boots no kernel")
@@ -191,7 +194,7 @@ impl TimesExperiment {
                     .next("write kernel = \"debian:cloud-amd64\""))
             }
             RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
-                Err(self.not_of_engine("--base-boot-line or --change-boot-line (boot_line)"))
+                Err(self.unsupported_error("--base-boot-line or --change-boot-line (boot_line)"))
             }
             RunsOn::RunningKernel | RunsOn::Guests => {
                 let TimedSubject { kernel, boot_line, sysctl, thp, governor, prefix, .. } = subject;
@@ -202,18 +205,19 @@ impl TimesExperiment {
                     .chain(kernel)
                     .chain(prefix)
                     .chain([boot_line]);
-                values.try_for_each(|text| printable_line(texts, text))
+                values.try_for_each(|text| check_printable_line(description, text))
             }
         }
     }
 
-    fn not_of_engine(&self, what: &str) -> Error {
-        Error::user(format!("{what} cannot be used with the {} engine", self.asked.engine))
+    /// Error of a key or flag that the engine does not support.
+    fn unsupported_error(&self, name: &str) -> Error {
+        Error::user(format!("{name} cannot be used with the {} engine", self.asked.engine))
             .next("remove it, or choose another engine")
     }
 }
 
-fn not_bare_metal(key: &str) -> Error {
+fn bare_metal_error(key: &str) -> Error {
     let key = with_flag(key);
     Error::user(format!(
         "{key} cannot be used: only the base can be bare metal, and only if the change is a guest"
@@ -225,54 +229,54 @@ fn bare_metal() -> TimedSubject {
     TimedSubject { bare_metal: true, ..TimedSubject::default() }
 }
 
-/// Copy of the row with `ops` operations and its old name; for a program, with as many runs.
+/// Copy of a row with `ops` operations and the same name; for a program, with `ops` runs.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, Error> {
     if workload.is_user_program() {
         return Ok(with_runs(workload, ops));
     }
     let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
-    let row = rows.into_iter().next().ok_or_else(no_workload)?;
+    let row = rows.into_iter().next().ok_or_else(no_workload_error)?;
     Ok(Workload { row: workload.row.clone(), ..row })
 }
 
 fn with_runs(program: &Workload, runs: u64) -> Workload {
     let mut row = program.clone();
-    let before = row.params.insert(Workload::RUNS.to_owned(), runs).unwrap_or(1);
-    row.ops = (row.ops / before.max(1)).saturating_mul(runs);
+    let old_runs = row.params.insert(Workload::RUNS.to_owned(), runs).unwrap_or(1);
+    row.ops = (row.ops / old_runs.max(1)).saturating_mul(runs);
     row
 }
 
-/// Returns true if the row's name says how many operations it has.
+/// Returns true if the name of the row sets the number of operations.
 pub fn has_own_ops(workload: &Workload) -> bool {
     let params = workload.row.split_once(':').map_or("", |(_, params)| params);
     params.split(',').any(|param| param.starts_with("ops="))
 }
 
-/// Rows by name, with the operations of a native run.
-fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, Error> {
+/// Rows with these names, with the operations of a native run.
+fn timed_rows(runs_on: RunsOn, names: &[String]) -> Result<Vec<Workload>, Error> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
     for name in native_names(&definitions, names)? {
         rows.extend(native_rows(&definitions, &name, &[])?.1);
     }
-    if on == RunsOn::Guests {
+    if runs_on == RunsOn::Guests {
         rows.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
     }
     match rows.is_empty() {
         true => Err(Error::user("no workload is named, and timed engines have no default")
             .next("name rows with -w ROW, or with `workloads` in the file")),
-        false => each_once(rows),
+        false => unique_rows(rows),
     }
 }
 
 impl Experiment<TimesExperiment> {
-    /// An Experiment for each combination of swept settings, with its name; without swept settings
-    /// this Experiment alone. It fails if one of them cannot be planned, so that nobody waits for
-    /// the first to hear about the last.
+    /// Returns an Experiment for each combination of swept settings, with its name; without swept
+    /// settings only this Experiment. Fails if any of the Experiments cannot be planned, so that
+    /// users see the error before the first run.
     pub fn each_setting(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, Error> {
         let points = self.method.expand_settings()?.into_iter();
         let experiments: Vec<_> =
-            points.map(|(called, method)| (called, self.with(method))).collect();
+            points.map(|(name, method)| (name, self.with_method(method))).collect();
         experiments.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
         Ok(experiments)
     }
@@ -282,15 +286,15 @@ impl TimesExperiment {
     fn expand_settings(&self) -> Result<Vec<(String, TimesExperiment)>, Error> {
         self.check_sweep()?;
         let mut points = vec![(String::new(), self.clone())];
-        for (name, values) in self.sweep.iter().filter(|(name, _)| is_setting(name)) {
+        for (setting, values) in self.sweep.iter().filter(|(name, _)| is_setting(name)) {
             let mut next = Vec::new();
-            for (called, experiment) in &points {
+            for (name, experiment) in &points {
                 for value in values {
                     let mut point = experiment.clone();
-                    point.sweep.remove(name);
-                    point.set(name, value);
-                    let called = format!("{called},{name}={value}");
-                    next.push((called.trim_start_matches(',').to_owned(), point));
+                    point.sweep.remove(setting);
+                    point.set(setting, value);
+                    let name = format!("{name},{setting}={value}");
+                    next.push((name.trim_start_matches(',').to_owned(), point));
                 }
             }
             points = next;
@@ -311,13 +315,14 @@ impl TimesExperiment {
         }
     }
 
-    /// Refuses a sweep that would not be measured as it is written.
+    /// Refuses sweeps with invalid or repeated values, or with settings that the engine does not
+    /// have.
     fn check_sweep(&self) -> Result<(), Error> {
         for (name, values) in &self.sweep {
-            let wrong = |reason: String| Err(sweep_error(name, &reason));
-            let is_none = |value: &ParamValue| value.to_string().is_empty();
-            if values.is_empty() || values.iter().any(is_none) {
-                return wrong("a value is missing; write NAME=V1,V2".into());
+            let refuse = |reason: String| Err(sweep_error(name, &reason));
+            let is_empty = |value: &ParamValue| value.to_string().is_empty();
+            if values.is_empty() || values.iter().any(is_empty) {
+                return refuse("a value is missing; write NAME=V1,V2".into());
             }
             if !is_setting(name) {
                 continue;
@@ -325,21 +330,21 @@ impl TimesExperiment {
             let mut sorted: Vec<String> = values.iter().map(ParamValue::to_string).collect();
             sorted.sort();
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-                return wrong("a value is given twice; give it once".into());
+                return refuse("a value is given twice; give it once".into());
             }
-            let is_guests = is_guest_setting(name);
-            if is_guests != (self.asked.runs_on == RunsOn::Guests) {
+            let is_for_guests = is_guest_setting(name);
+            if is_for_guests != (self.asked.runs_on == RunsOn::Guests) {
                 let engine = &self.asked.engine;
-                return wrong(format!("the {engine} engine does not have it; remove it"));
+                return refuse(format!("the {engine} engine does not have it; remove it"));
             }
             if let Some(value) =
-                values.iter().find(|value| is_guests && number_of_cpus(value).is_none())
+                values.iter().find(|value| is_for_guests && number_of_cpus(value).is_none())
             {
                 let value = value.to_string();
-                return wrong(format!("{value:?} is not a number of CPUs; write numbers from 1"));
+                return refuse(format!("{value:?} is not a number of CPUs; write numbers from 1"));
             }
             if self.asked.subjects.both().iter().any(|side| side.has_setting(name)) {
-                return wrong(
+                return refuse(
                     "a side sets it too, and the sweep sets it on both sides; remove one of the two"
                         .into(),
                 );
@@ -348,19 +353,19 @@ impl TimesExperiment {
         Ok(())
     }
 
-    /// Names of the headline rows with every value of the swept parameters, and the names of these
+    /// Names of the headline rows with every value of the swept parameters, and the names of the
     /// parameters.
-    fn points(&self) -> (Vec<String>, Vec<String>) {
+    fn swept_rows(&self) -> (Vec<String>, Vec<String>) {
         let mut names = self.workloads.clone();
         let mut swept = Vec::new();
         for (name, values) in self.sweep.iter().filter(|(name, _)| !is_setting(name)) {
-            let with = |row: &String, value: &ParamValue| {
-                let sign = if row.contains(':') { ',' } else { ':' };
-                format!("{row}{sign}{name}={value}")
+            let row_with_value = |row: &String, value: &ParamValue| {
+                let separator = if row.contains(':') { ',' } else { ':' };
+                format!("{row}{separator}{name}={value}")
             };
             names = names
                 .iter()
-                .flat_map(|row| values.iter().map(move |value| with(row, value)))
+                .flat_map(|row| values.iter().map(move |value| row_with_value(row, value)))
                 .collect();
             swept.push(name.clone());
         }
@@ -368,8 +373,8 @@ impl TimesExperiment {
     }
 }
 
-/// Returns true if this is a setting of the running kernel or of the guests and no parameter of a
-/// workload. Sysctls have dots or slashes in their names.
+/// Returns true for a setting of the running kernel or of the guests, and false for a parameter of
+/// a workload. Sysctls have dots or slashes in their names.
 fn is_setting(name: &str) -> bool {
     matches!(name, "thp" | "governor") || is_guest_setting(name) || name.contains(['.', '/'])
 }
@@ -378,7 +383,7 @@ fn is_guest_setting(name: &str) -> bool {
     matches!(name, "cpus" | "vcpus" | "cores")
 }
 
-/// Number of CPUs; its bounds are checked with the machine.
+/// Value as a number of CPUs, whose bounds are checked with the machine.
 fn number_of_cpus(value: &ParamValue) -> Option<u32> {
     match value {
         ParamValue::Number(number) => u32::try_from(*number).ok(),
@@ -390,7 +395,7 @@ fn number_of_cpus(value: &ParamValue) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::experiment::ExperimentMethod;
-    use crate::workloads::select;
+    use crate::workloads::select_rows;
 
     const FILE: &str = r#"
     title = "Group scheduling"
@@ -407,7 +412,7 @@ mod tests {
     fn read(text: &str) -> Result<Experiment<TimesExperiment>, Error> {
         let experiment = Experiment::parse(text, "x.toml")?;
         match &experiment.method {
-            ExperimentMethod::Times(times) => Ok(experiment.with(times.clone())),
+            ExperimentMethod::Times(times) => Ok(experiment.with_method(times.clone())),
             other => panic!("{other:?}"),
         }
     }
@@ -420,13 +425,13 @@ mod tests {
             plan.method.workloads().map(|workload| workload.row.as_str()).collect();
         assert_eq!(rows, ["pipe", "fork-pages:pages=16", "getppid"]);
         assert_eq!(plan.method.asked.subjects.change.prefix, ["taskset", "-c", "0"]);
-        // Operations are those of a native run: those of the exact engine would be over too soon.
-        let exact = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap();
+        // A native run needs more operations than the exact engine, which counts short runs, too.
+        let exact = select_rows(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap();
         assert!(plan.method.secondary[0].ops > exact[0].ops);
     }
 
     #[test]
-    fn operations_change_and_nothing_else() {
+    fn with_ops_changes_only_the_operations() {
         let plan = read(FILE).unwrap().plan().unwrap();
         for row in plan.method.workloads() {
             let other = with_ops(row, 321).unwrap();
@@ -435,7 +440,7 @@ mod tests {
             assert_eq!(same, *row);
             assert!(!has_own_ops(row));
         }
-        // Values that follow from the operations change with them.
+        // Entries of the signature that depend on the operations change, too.
         assert_eq!(with_ops(&plan.method.secondary[0], 321).unwrap().signature["calls"], 321);
         let named = timed_rows(RunsOn::RunningKernel, &["getppid:ops=7".to_owned()]).unwrap();
         assert!(has_own_ops(&named[0]));
@@ -459,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sysctl_is_swept_in_either_spelling() {
+    fn a_sysctl_is_swept_with_dots_or_slashes() {
         for name in ["vm.swappiness", "vm/swappiness"] {
             let text = format!("{FILE}[sweep]\n\"{name}\" = [10, 60]\n");
             let runs = read(&text).unwrap().each_setting().unwrap();
@@ -477,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_swept_is_refused_before_anything_runs() {
+    fn invalid_sweeps_are_refused_before_the_first_run() {
         let kvm = FILE
             .replace("engine = \"host\"", "engine = \"kvm\"")
             .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"0\" }", "kernel = \"x\"")
@@ -515,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_wrong_key_or_value() {
         for (from, to, reason) in [
             ("prefix", "perfix", "unknown field `perfix`"),
             (

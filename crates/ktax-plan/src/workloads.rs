@@ -1,11 +1,11 @@
-//! Workload definitions: the keys of workload files, and the rows that are made of them.
+//! Workload definitions: the keys of workload files, and the rows that they define.
 
 mod rows;
 mod touched;
 
 pub use rows::{
-    check_for_guest, check_for_times, check_memory, each_once, find, native_names, native_rows,
-    select,
+    check_for_guest, check_for_times, check_memory, find_definition, native_names, native_rows,
+    select_rows, unique_rows,
 };
 pub use touched::{TouchedTable, TouchingRow};
 
@@ -26,58 +26,60 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definition {
-    /// Row name, or its first part.
+    /// Name of the row, or the part of the names of all rows before the parameters.
     pub name: String,
-    /// Group of the workload: `@GROUP` asks for all of a group.
+    /// Group of the workload: `@GROUP` selects all workloads of a group.
     pub group: String,
     /// Title in one line.
     pub title: String,
-    /// Purpose of the row, and who argued about it.
+    /// Purpose of the row, and the discussions that need it.
     pub why: String,
     /// Original program or description.
     #[serde(default)]
     pub modelled_on: Option<String>,
-    /// Words in which the original prints its result, if it does.
+    /// Output line of the original program, if it prints a result.
     #[serde(default)]
     pub original: Option<String>,
     /// Documents whose tables have this row.
     #[serde(default)]
     pub asked_by: Vec<Document>,
-    /// Guest program; by default the one that runs `run`.
+    /// Guest program; by default the program that runs `run`.
     #[serde(default = "runner")]
     pub program: String,
     /// Program of the machine that the guest runs.
     #[serde(default)]
     pub run: Option<ProgramKeys>,
     pub operation: String,
-    /// Set if one operation is one KiB, so that the result of a native run is a bandwidth.
+    /// True if one operation is one KiB, so that the result of a native run is a bandwidth.
     #[serde(default)]
     pub bandwidth: bool,
-    /// Region, unless it is between the program's markers.
+    /// Region; by default the code between the markers of the program.
     #[serde(default)]
     pub region: Region,
     /// Operations in the Region.
     pub ops: u64,
-    /// Operations of a native run, if those of the exact engine would be over too soon to be timed.
+    /// Operations of a native run, if `ops` operations are too short to be timed.
     #[serde(default)]
     pub native_ops: Option<u64>,
-    /// Parameters of the rows of a native run, unless some are given.
+    /// Default parameters of the rows of a native run.
     #[serde(default)]
     pub native_params: BTreeMap<String, ParamValue>,
     /// Columns of a native run, by their names in `analyse::native`; by default one time or
     /// bandwidth.
     #[serde(default)]
     pub columns: Vec<String>,
-    /// Needs that not every machine or guest meets; without them the Workload refuses to run.
+    /// Requirements that not every machine or guest meets. Without them the Workload refuses to
+    /// run.
     #[serde(default)]
     pub needs: Option<String>,
-    /// Set for controls and traps of the tests.
+    /// True for workloads that only test ktax.
     #[serde(default)]
     pub hidden: bool,
-    /// Set if it runs only when it or its group is named: it takes long, or is rarely asked for.
+    /// True if the workload only runs if the user names it or its group: it takes long, or is
+    /// rarely needed.
     #[serde(default)]
     pub only_named: bool,
-    /// Bytes of memory that a Run needs at least, if that depends on its parameters.
+    /// Bytes of memory that a Run needs at least, if the amount depends on the parameters.
     #[serde(default)]
     pub memory: Option<Quantity>,
     #[serde(default)]
@@ -85,10 +87,10 @@ pub struct Definition {
     /// Entries that the work signature must have.
     #[serde(default)]
     pub signature: BTreeMap<String, Quantity>,
-    /// Further entries if the parameters are those of a row below.
+    /// Further entries of rows whose parameters are those of a variant.
     #[serde(default)]
     pub golden: BTreeMap<String, Quantity>,
-    /// Further entries if the operations are also that row's.
+    /// Further entries of rows whose operations, too, are those of the variant.
     #[serde(default)]
     pub golden_at_ops: BTreeMap<String, u64>,
     #[serde(default)]
@@ -102,15 +104,15 @@ pub struct Variant {
     /// Parameters that differ from the defaults.
     #[serde(default)]
     pub params: BTreeMap<String, ParamValue>,
-    /// Operations in the Region, if they differ.
+    /// Operations in the Region; by default those of the definition.
     pub ops: Option<u64>,
-    /// Operations of a native run, if they differ.
+    /// Operations of a native run; by default those of the definition.
     #[serde(rename = "native-ops")]
     pub native_ops: Option<u64>,
     /// Further entries that the work signature must have.
     #[serde(default)]
     pub golden: BTreeMap<String, Quantity>,
-    /// Further entries where the operations are these.
+    /// Further entries of rows that have the operations of this variant.
     #[serde(default, rename = "golden-at-ops")]
     pub golden_at_ops: BTreeMap<String, u64>,
 }
@@ -132,7 +134,7 @@ impl Variant {
 
 /// All built-in Definitions, by name.
 pub fn definitions() -> Result<Vec<Definition>, Error> {
-    // Parsed once: a ledger asks for them with each addition.
+    // Parse once, because a ledger needs the definitions for each addition.
     static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
     if let Some(parsed) = PARSED.get() {
         return Ok(parsed.clone());
@@ -147,10 +149,10 @@ pub fn definitions() -> Result<Vec<Definition>, Error> {
 /// Built-in Definitions and those of the user; an error if two share a name.
 pub fn with_definitions(user_definitions: &[Definition]) -> Result<Vec<Definition>, Error> {
     let definitions = [definitions()?, user_definitions.to_vec()].concat();
-    let is_known = |index: usize| {
-        definitions[..index].iter().any(|before| before.name == definitions[index].name)
+    let is_duplicate = |index: usize| {
+        definitions[..index].iter().any(|other| other.name == definitions[index].name)
     };
-    match (0..definitions.len()).find(|index| is_known(*index)) {
+    match (0..definitions.len()).find(|index| is_duplicate(*index)) {
         Some(index) => {
             let name = &definitions[index].name;
             Err(Error::user(format!("the workload {name} is defined twice, or ktax has one"))
@@ -160,13 +162,13 @@ pub fn with_definitions(user_definitions: &[Definition]) -> Result<Vec<Definitio
     }
 }
 
-/// Parses a Definition of the user; `path` is for messages. It fails if the Definition makes no row
+/// Parses a workload file of the user; `path` is for messages. Fails if the file defines no row
 /// that could run.
-pub fn definition(text: &str, path: &str) -> Result<Definition, Error> {
+pub fn parse_user_definition(text: &str, path: &str) -> Result<Definition, Error> {
     let definition = parse_definition(text, path)?;
     for name in [&definition.name, &definition.group, &definition.program] {
         if !is_name(name) {
-            let reason = format!("{:?} must be of a-z, 0-9 and -, at most 32", escape(name));
+            let reason = format!("{:?} must consist of at most 32 of a-z, 0-9 and -", escape(name));
             return Err(definition_error(path, &reason));
         }
     }
@@ -174,15 +176,14 @@ pub fn definition(text: &str, path: &str) -> Result<Definition, Error> {
 }
 
 /// Names of all listed workloads and of their groups: `pipe`, `@lmbench`.
-pub fn names() -> &'static [&'static str] {
+pub fn workload_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let listed =
             definitions().unwrap_or_default().into_iter().filter(|definition| !definition.hidden);
-        let each =
-            listed.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
-        // Leaked once for each process.
-        each.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
+        let all = listed.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
+        // The names live as long as the process, so leaking them once is harmless.
+        all.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
     })
 }
 
@@ -191,16 +192,16 @@ fn parse_definition(text: &str, path: &str) -> Result<Definition, Error> {
     let definition: Definition =
         toml::from_str(text).map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
     for quantity in definition.signature.values().chain(&definition.memory) {
-        if let Some(name) = quantity.unknown(|name| definition.params.contains_key(name)) {
-            return Err(refuse(format!("{name:?} is no parameter")));
+        if let Some(name) = quantity.unknown_name(|name| definition.params.contains_key(name)) {
+            return Err(refuse(format!("{name:?} is not a parameter")));
         }
     }
     if definition.run.is_some() != (definition.program == RUNNER) {
         return Err(refuse("it needs a program of the guest, or `run`".into()));
     }
     if let Some(run) = &definition.run {
-        let is_alone = definition.params.is_empty() && definition.variant.is_empty();
-        if !is_alone || run.name.is_some() || run.ops.is_some() {
+        let has_no_params = definition.params.is_empty() && definition.variant.is_empty();
+        if !has_no_params || run.name.is_some() || run.ops.is_some() {
             return Err(refuse("`run` has no parameters, and neither name nor ops".into()));
         }
         checked_program(&ProgramKeys { name: Some(definition.name.clone()), ..run.clone() })
@@ -217,7 +218,7 @@ fn parse_definition(text: &str, path: &str) -> Result<Definition, Error> {
     }
 }
 
-/// Documents that ktax grew from.
+/// Documents whose measurements ktax repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Document {
     /// Ingo Molnar on the cost of CONFIG_PARAVIRT.
@@ -258,22 +259,22 @@ pub struct Param {
     pub about: String,
     #[serde(default)]
     pub unit: String,
-    /// Smallest number that makes sense.
+    /// Minimum of a number.
     #[serde(default)]
     pub min: u64,
-    /// Largest number that any machine is asked for.
+    /// Maximum of a number.
     #[serde(default)]
     pub max: u64,
-    /// Set if only powers of two make sense.
+    /// True if only powers of two are valid.
     #[serde(default, rename = "power-of-two", skip_serializing_if = "is_false")]
     pub power_of_two: bool,
-    /// Decimal digits that it may have, if not all make sense.
+    /// Valid decimal digits of a number; empty if all digits are valid.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digits: String,
-    /// Set if guests only understand the default.
+    /// True if guests only support the default.
     #[serde(default, rename = "native-only", skip_serializing_if = "is_false")]
     pub native_only: bool,
-    /// Words; a guest gets the position of the word, from 0.
+    /// Valid words. A guest gets the index of the word, from 0.
     #[serde(default)]
     pub choices: Vec<String>,
 }
@@ -315,7 +316,7 @@ impl Param {
     pub fn number(&self, workload: &str, name: &str, value: &ParamValue) -> Result<u64, Error> {
         let number = match value {
             ParamValue::Number(number) if self.choices.is_empty() => {
-                self.admits(*number).then_some(*number)
+                self.is_valid(*number).then_some(*number)
             }
             // A word may consist of digits.
             _ => {
@@ -333,14 +334,14 @@ impl Param {
         })
     }
 
-    fn admits(&self, number: u64) -> bool {
+    fn is_valid(&self, number: u64) -> bool {
         let has_digit = |digit: char| self.digits.is_empty() || self.digits.contains(digit);
         (self.min..=self.max).contains(&number)
             && (!self.power_of_two || number.is_power_of_two())
             && number.to_string().chars().all(has_digit)
     }
 
-    /// Values that the parameter takes: `16 to 32768 pages`, or the words.
+    /// Describes the valid values: `16 to 32768 pages`, or the words.
     pub fn range(&self) -> String {
         if !self.choices.is_empty() {
             return self.choices.join(", ");
@@ -363,11 +364,12 @@ impl Param {
         if !is_number && (self.min != 0 || self.max != 0) {
             return Err(format!("parameter {name:?} has choices and bounds"));
         }
-        if is_number && !matches!(self.default, ParamValue::Number(number) if self.admits(number)) {
+        if is_number && !matches!(self.default, ParamValue::Number(number) if self.is_valid(number))
+        {
             return Err(format!("parameter {name:?} does not take its own default"));
         }
         if self.about.is_empty() {
-            return Err(format!("parameter {name:?} says nothing about itself"));
+            return Err(format!("parameter {name:?} needs a description in `about`"));
         }
         Ok(())
     }
@@ -375,7 +377,7 @@ impl Param {
 
 /// A number that may depend on the Run: `0`, `"ops"`, `"groups*400*loops"`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "QuantityKey")]
 pub struct Quantity(Vec<Factor>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -386,16 +388,17 @@ enum Factor {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+/// Quantity as a workload file writes it.
+enum QuantityKey {
     Number(u64),
     Product(String),
 }
 
-impl From<Written> for Quantity {
-    fn from(written: Written) -> Quantity {
-        match written {
-            Written::Number(number) => Quantity(vec![Factor::Number(number)]),
-            Written::Product(text) => {
+impl From<QuantityKey> for Quantity {
+    fn from(key: QuantityKey) -> Quantity {
+        match key {
+            QuantityKey::Number(number) => Quantity(vec![Factor::Number(number)]),
+            QuantityKey::Product(text) => {
                 let factor = |word: &str| match word.trim().parse() {
                     Ok(number) => Factor::Number(number),
                     Err(_) => Factor::Name(word.trim().to_owned()),
@@ -407,8 +410,8 @@ impl From<Written> for Quantity {
 }
 
 impl Quantity {
-    /// The product; `None` if it has more than 63 bits, which files cannot hold, or a name that is
-    /// not in `params`.
+    /// Value of the product; `None` if the value has more than 63 bits, which files cannot hold, or
+    /// if a name is not in `params`.
     pub fn value(&self, ops: u64, params: &BTreeMap<String, u64>) -> Option<u64> {
         let product = self.0.iter().try_fold(1u64, |product, factor| {
             product.checked_mul(match factor {
@@ -421,9 +424,9 @@ impl Quantity {
     }
 
     /// The first name that is neither `ops` nor known.
-    pub fn unknown(&self, known: impl Fn(&str) -> bool) -> Option<&str> {
+    pub fn unknown_name(&self, is_known: impl Fn(&str) -> bool) -> Option<&str> {
         self.0.iter().find_map(|factor| match factor {
-            Factor::Name(name) if name != "ops" && !known(name) => Some(name.as_str()),
+            Factor::Name(name) if name != "ops" && !is_known(name) => Some(name.as_str()),
             _ => None,
         })
     }
@@ -432,10 +435,10 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, factor) in self.0.iter().enumerate() {
-            let between = if index == 0 { "" } else { " × " };
+            let separator = if index == 0 { "" } else { " × " };
             match factor {
-                Factor::Number(number) => write!(f, "{between}{number}")?,
-                Factor::Name(name) => write!(f, "{between}{name}")?,
+                Factor::Number(number) => write!(f, "{separator}{number}")?,
+                Factor::Name(name) => write!(f, "{separator}{name}")?,
             }
         }
         Ok(())

@@ -312,7 +312,7 @@ impl Report for NothingToSearch {
             None => format!("There is nothing to search for. {rows}."),
         };
         view.sections.push(Section::Sentences(vec![self.next_step()]));
-        view.again = ktax_plan::search_again(&self.comparison);
+        view.again = ktax_plan::search_command(&self.comparison);
         view
     }
 

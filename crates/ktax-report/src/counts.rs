@@ -60,7 +60,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         side_heads: side_heads(counts),
         how: words::counts_header(counts),
         measured_by: format!("guest {}", short_hashes(&counts.key.guest)),
-        again: ktax_plan::again(comparison, rows),
+        again: ktax_plan::repeat_command(comparison, rows),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts),

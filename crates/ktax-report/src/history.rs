@@ -670,7 +670,7 @@ fn line_name(line: &HistoryLine) -> String {
 /// packages it reads the store.
 pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     let words =
-        HistorySteps::new(step.line, history.threshold_percent).again(step.base, step.point);
+        HistorySteps::new(step.line, history.threshold_percent).words(step.base, step.point);
     let words = match words.is_empty() {
         false => words,
         true => ["ktax", "diff", &step.base.name, &step.point.name, "-w", &step.line.row]
@@ -702,7 +702,7 @@ fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     });
     let columns = [("kernel", ColumnKind::Name), ("command", ColumnKind::Name)];
     let table = Table::new(columns).with_lines(lines);
-    let history_command = shell_line(ktax_plan::history_again(history, line));
+    let history_command = shell_line(ktax_plan::history_command(history, line));
     let note = format!(
         "Each command compares a kernel with the kernel before, from packages of Debian. After all \
          of these commands, `{history_command}` prints these numbers from the store."

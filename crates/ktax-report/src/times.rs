@@ -45,7 +45,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         sides: sides(times),
         side_heads: ["kernel", "settings"],
         how: how_measured(times),
-        again: ktax_plan::again(comparison, &comparison.rows),
+        again: ktax_plan::repeat_command(comparison, &comparison.rows),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, &rows),
@@ -204,7 +204,7 @@ fn row_detail(
             Section::picture("Pairs in the order of time", Picture::Trail(trail), ""),
             pair_numbers(evidence),
         ],
-        again: ktax_plan::again(comparison, one_row),
+        again: ktax_plan::repeat_command(comparison, one_row),
     }
 }
 

@@ -1,26 +1,26 @@
-//! Flags of what guests have beside their kernels: their machine, a program as a row, and what one
-//! side has alone.
+//! Flags of the guests' machine, of the program that is measured, and of the settings of one side.
 
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cmd::options::{machine_key, number as number_of};
+use crate::cmd::options::{machine_key, number};
 use crate::flow::Error;
 use crate::model::Method;
 use crate::plan::{
     DiskKeys, ExperimentFile, ExperimentKey, KEYS, MachineFlag, ProgramKeys, SubjectKeys, help,
 };
 
-/// Flags of those keys of `[machine]` that counts have, or of all others, with the texts that were
-/// typed. They are made from the table of keys.
+/// Flags of the keys of `[machine]` that counted guests have, or of all other keys. The table of
+/// keys defines the flags. Each value is a flag and the text that the user typed.
 #[derive(Debug, Clone)]
 pub struct MachineArgs<const ARE_COUNTED: bool>(Vec<(&'static MachineFlag, String)>);
 
 impl<const ARE_COUNTED: bool> MachineArgs<ARE_COUNTED> {
     fn keys() -> impl Iterator<Item = (&'static ExperimentKey, &'static MachineFlag)> {
-        let is_here = |key: &&ExperimentKey| key.methods.contains(&Method::Counts) == ARE_COUNTED;
-        KEYS.iter().filter(is_here).filter_map(|key| Some((key, key.flag.as_ref()?)))
+        let is_included =
+            |key: &&ExperimentKey| key.methods.contains(&Method::Counts) == ARE_COUNTED;
+        KEYS.iter().filter(is_included).filter_map(|key| Some((key, key.flag.as_ref()?)))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -58,11 +58,11 @@ impl<const ARE_COUNTED: bool> Args for MachineArgs<ARE_COUNTED> {
 
 impl<const ARE_COUNTED: bool> FromArgMatches for MachineArgs<ARE_COUNTED> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let typed = |(key, flag): (&ExperimentKey, &'static MachineFlag)| {
+        let flag_and_text = |(key, flag): (&ExperimentKey, &'static MachineFlag)| {
             let long = key.flags[0].trim_start_matches('-');
             Some((flag, matches.get_one::<String>(long)?.clone()))
         };
-        Ok(MachineArgs(Self::keys().filter_map(typed).collect()))
+        Ok(MachineArgs(Self::keys().filter_map(flag_and_text).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -91,7 +91,7 @@ pub struct ProgramArgs {
     env: Vec<String>,
     #[arg(long, value_name = "FILE", help = help("program.stdin"))]
     stdin: Option<String>,
-    #[arg(long, value_name = "UID", value_parser = number_of(0..=u32::MAX - 1))]
+    #[arg(long, value_name = "UID", value_parser = number(0..=u32::MAX - 1))]
     #[arg(help = help("program.user"))]
     user: Option<u32>,
     #[arg(long, value_name = "N", help = help("program.status"))]
@@ -100,7 +100,8 @@ pub struct ProgramArgs {
     setup: Option<String>,
     #[arg(long, value_name = "COMMANDS", help = help("program.prepare"))]
     prepare: Option<String>,
-    #[arg(long, value_name = "NAME=TEXT", value_parser = number, help = help("program.numbers"))]
+    #[arg(long, value_name = "NAME=TEXT", value_parser = named_number)]
+    #[arg(help = help("program.numbers"))]
     number: Vec<(String, String)>,
     #[arg(long, help = help("program.any_output"))]
     any_output: bool,
@@ -115,31 +116,32 @@ pub struct ProgramArgs {
     sizes: Vec<u64>,
 }
 
-fn number(text: &str) -> Result<(String, String), String> {
-    let (name, before) =
+/// Parses `NAME=TEXT`: the name of a number, and the text before the number in the output.
+fn named_number(text: &str) -> Result<(String, String), String> {
+    let (name, text_before) =
         text.split_once('=').ok_or("write it as NAME=TEXT: --number rows=total")?;
-    Ok((name.to_owned(), before.to_owned()))
+    Ok((name.to_owned(), text_before.to_owned()))
 }
 
 impl ProgramArgs {
     /// Adds the program to those of the file.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let keys = self.keys();
-        let is_hook = keys.setup.is_some() || keys.prepare.is_some();
-        let is_none = keys.command.is_empty() && keys.script.is_none();
-        match (is_none, keys == ProgramKeys::default()) {
+        let has_hooks = keys.setup.is_some() || keys.prepare.is_some();
+        let has_no_program = keys.command.is_empty() && keys.script.is_none();
+        match (has_no_program, keys == ProgramKeys::default()) {
             (true, _) if std::env::args_os().next_back().is_some_and(|last| last == "--") => {
-                Err(Error::user("there is no program behind --; write one, or leave -- out"))
+                Err(Error::user("there is no program after --; write one, or remove --"))
             }
             (true, true) => Ok(()),
-            (true, false) if is_hook => {
+            (true, false) if has_hooks => {
                 file.hooks = Some(keys);
                 Ok(())
             }
             (true, false) => Err(Error::user(
                 "--name, --file, --root, --trace-files, --env, --stdin, --user, --status, \
-                 --number, --any-output, --warm-up, --ops, --ops-from and --sizes are of a \
-                 program; write it behind them: -- ./program",
+                 --number, --any-output, --warm-up, --ops, --ops-from and --sizes only \
+                 apply to a program; write one after them: -- ./program",
             )),
             (false, _) => {
                 self.check_numbers()?;
@@ -150,10 +152,10 @@ impl ProgramArgs {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
-        let mut known = BTreeSet::new();
-        match self.number.iter().find(|(name, _)| !known.insert(name)) {
+        let mut seen = BTreeSet::new();
+        match self.number.iter().find(|(name, _)| !seen.insert(name)) {
             Some((name, _)) => Err(Error::user(format!(
-                "--number gives two numbers the name {name:?}; give each its own"
+                "--number gives two numbers the name {name:?}; give each number its own name"
             ))),
             None => Ok(()),
         }
@@ -211,17 +213,17 @@ pub struct SideArgs {
 }
 
 impl SideArgs {
-    /// Replaces keys of the file by flags; modules and files are added.
+    /// Replaces keys of the file by flags; adds modules and files to those of the file.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
-        let base = |text: &String| set("--base-set", &mut file.base, text);
+        let base = |text: &String| set_setting("--base-set", &mut file.base, text);
         self.base_set.iter().try_for_each(base)?;
-        let change = |text: &String| set("--change-set", file.change_mut(), text);
+        let change = |text: &String| set_setting("--change-set", file.change_mut(), text);
         self.change_set.iter().try_for_each(change)?;
         let SideArgs { base_setup, base_file, base_module, base_disk, .. } = self;
-        put(&mut file.base, base_setup, base_file, base_module, base_disk)?;
+        set_subject_keys(&mut file.base, base_setup, base_file, base_module, base_disk)?;
         let SideArgs { change_setup, change_file, change_module, change_disk, .. } = self;
         let mut change = file.change.clone().unwrap_or_default();
-        put(&mut change, change_setup, change_file, change_module, change_disk)?;
+        set_subject_keys(&mut change, change_setup, change_file, change_module, change_disk)?;
         if file.change.is_some() || change != SubjectKeys::default() {
             file.change = Some(change);
         }
@@ -229,7 +231,7 @@ impl SideArgs {
     }
 }
 
-fn put(
+fn set_subject_keys(
     keys: &mut SubjectKeys,
     setup: &Option<String>,
     files: &[String],
@@ -247,25 +249,25 @@ fn put(
     Ok(())
 }
 
-/// Sets a key. `flag` names the option in messages.
-fn set(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
-    let wrong = |reason: &str| {
+/// Sets the key of a setting such as `thp=never`. `flag` names the option in messages.
+fn set_setting(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
+    let error = |reason: &str| {
         let text = text.escape_default();
         Error::user(format!(
             "{flag} {text}: {reason}; write {flag} thp=never or {flag} vm.swappiness=10"
         ))
     };
-    let (name, value) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| error("there is no `=`"))?;
     let owned = value.to_owned();
     match name {
         "prefix" => {
-            keys.prefix = shlex::split(value).ok_or_else(|| wrong("a quote is not closed"))?;
+            keys.prefix = shlex::split(value).ok_or_else(|| error("a quote is not closed"))?;
         }
         "thp" => keys.thp = Some(owned),
         "governor" => keys.governor = Some(owned),
         "kernel" => keys.kernel = Some(owned),
         name if name.contains(['.', '/']) => drop(keys.sysctl.insert(name.to_owned(), owned)),
-        _ => return Err(wrong("the name of a sysctl has a dot or a slash")),
+        _ => return Err(error("the name of a sysctl has a dot or a slash")),
     }
     Ok(())
 }

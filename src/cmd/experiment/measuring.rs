@@ -1,4 +1,4 @@
-//! Flags that say which rows are measured, how often, and with which engine.
+//! Flags for the measured rows, their repetitions and the engine.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl RowArgs {
     /// Keeps the selected programs of the file. If only programs are selected, the hooks are
     /// dropped.
     pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
-        let names = self.programs();
+        let names = self.program_names();
         if names.is_empty() {
             return Ok(());
         }
@@ -41,13 +41,14 @@ impl RowArgs {
         file.choose_programs(&names)
     }
 
-    fn programs(&self) -> Vec<&str> {
+    /// Names of the selected programs.
+    fn program_names(&self) -> Vec<&str> {
         self.workloads.iter().filter_map(|row| UserProgram::name_in_row(row)).collect()
     }
 
     /// Replaces keys of the file by flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
-        file.check_programs(&self.programs())?;
+        file.check_programs(&self.program_names())?;
         if !self.workloads.is_empty() {
             let rows = self.workloads.iter().filter(|row| !UserProgram::is_program_row(row));
             let rows: Vec<String> = rows.cloned().collect();
@@ -63,12 +64,13 @@ impl RowArgs {
         Ok(())
     }
 
-    /// Words of the flags as they were typed.
+    /// The flags as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let rows = self.workloads.iter().flat_map(|row| ["-w".to_owned(), row.clone()]);
         let layouts = self.layouts.into_iter();
-        let from = self.workloads_from.iter();
-        let rows = rows.chain(from.flat_map(|dir| ["--workloads-from".to_owned(), dir.clone()]));
+        let directories = self.workloads_from.iter();
+        let rows =
+            rows.chain(directories.flat_map(|dir| ["--workloads-from".to_owned(), dir.clone()]));
         rows.chain(layouts.flat_map(|n| ["--layouts".to_owned(), n.to_string()])).collect()
     }
 }
@@ -113,9 +115,9 @@ impl TimedArgs {
         if let Some(engine) = self.engine {
             file.engine = Some(engine);
         }
-        let is_of_guests = self.bare_metal || !self.shape.is_empty();
-        let here = file.engine.filter(|engine| engine.runs_on == RunsOn::RunningKernel);
-        if let Some(engine) = here.filter(|_| is_of_guests) {
+        let has_guest_flags = self.bare_metal || !self.shape.is_empty();
+        let host_engine = file.engine.filter(|engine| engine.runs_on == RunsOn::RunningKernel);
+        if let Some(engine) = host_engine.filter(|_| has_guest_flags) {
             return Err(Error::user(format!(
                 "--bare-metal and --cores only apply to the kvm engine, and this is the {} \
                  engine; remove them, or use --engine kvm",

@@ -134,7 +134,7 @@ fn compare_words(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec
 /// Names of the wanted rows, in the order of the request.
 fn wanted_rows(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
     let Some(rows) = rows else { return Ok(None) };
-    let selected = plan::select(&plan::definitions()?, Some(rows))?;
+    let selected = plan::select_rows(&plan::definitions()?, Some(rows))?;
     Ok(Some(selected.into_iter().map(|workload| workload.row).collect()))
 }
 
@@ -168,7 +168,8 @@ fn common_rows<'a>(
 }
 
 fn usual_order() -> Vec<String> {
-    let workloads = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
+    let workloads =
+        plan::definitions().and_then(|definitions| plan::select_rows(&definitions, None));
     workloads.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
 }
 
@@ -208,10 +209,10 @@ pub(crate) fn stored_plan(
         archives: None,
         workloads: rows.iter().map(|row| row.base.measurand.workload.clone()).collect(),
         layouts: measurand.layouts.clone(),
-        steps: plan::steps_of(*seed, count),
+        steps: plan::steps_from_seed(*seed, count),
         asked,
     };
-    let title = plan::title_of(&first.base.subject, &first.change.subject);
+    let title = plan::comparison_title(&first.base.subject, &first.change.subject);
     Some(Plan { format: FORMAT, title, seed: *seed, threshold_percent, method })
 }
 

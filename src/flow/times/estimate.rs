@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::flow::remaining::{Rates, basis, precisely, spoken};
+use crate::flow::remaining::{Rates, basis, duration_text, precise_duration_text};
 use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
 use crate::stats::timed::max_pairs_for;
 
@@ -19,8 +19,8 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
     }
     let pair = pair_time(plan, rates);
     let most = plan.asked.pairs.unwrap_or(plan.asked.max_pairs);
-    let total = spoken(pair * max_pairs_for(most as usize) as u32);
-    let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
+    let total = duration_text(pair * max_pairs_for(most as usize) as u32);
+    let (pair, basis) = (precise_duration_text(pair), basis(rates.has_boots(&engine_key(plan))));
     Some(format!(
         "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {total} \
          ({basis})"
@@ -29,7 +29,7 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
 
 fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
     let name = engine_key(plan);
-    let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
+    let row = |row: &str| rates.run_seconds(&name, row).unwrap_or(LOOP_S);
     let loops: f64 = plan.workloads().map(|workload| row(&workload.row)).sum::<f64>()
         * f64::from(plan.asked.loops);
     let boot_s = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
@@ -62,7 +62,7 @@ pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Ra
     };
     let mut rates = Rates::default();
     for (row, count, seconds) in runs.into_iter().filter(|(_, count, _)| *count > 0.0) {
-        rates.runs.insert(Rates::row(&engine_key(plan), &row.row), seconds / count + of_loop);
+        rates.runs.insert(Rates::row_key(&engine_key(plan), &row.row), seconds / count + of_loop);
     }
     rates.boots.insert(engine_key(plan), of_boot);
     (count > 0.0 && of_boot.is_finite()).then_some(rates)
@@ -120,13 +120,13 @@ mod tests {
     fn what_earlier_runs_took_is_what_is_expected() {
         let rates = Rates {
             boots: [("timed-host".to_owned(), 0.0)].into(),
-            runs: [(Rates::row("timed-host", "getppid"), 0.5)].into(),
+            runs: [(Rates::row_key("timed-host", "getppid"), 0.5)].into(),
             ..Rates::default()
         };
         assert_eq!(
             estimate(&on_host(), &rates).unwrap(),
-            "a pair takes about 5.0 s, and at most 200 pairs with their A/A pairs about 20 min (as \
-             earlier runs on this machine took)"
+            "a pair takes about 5.0 s, and at most 200 pairs with their A/A pairs about 20 min \
+             (based on earlier runs on this machine)"
         );
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn a_guest_boots_and_bare_metal_does_not() {
         let rates = Rates {
             boots: [("timed-kvm".to_owned(), 3.0)].into(),
-            runs: [(Rates::row("timed-kvm", "getppid"), 0.1)].into(),
+            runs: [(Rates::row_key("timed-kvm", "getppid"), 0.1)].into(),
             ..Rates::default()
         };
         let mut method = TimesExperiment::new(&kvm::ENGINE);
@@ -171,9 +171,9 @@ mod tests {
         let host_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)])
                 .unwrap();
-        assert_eq!(host_rates.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
+        assert_eq!(host_rates.run_seconds("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
         assert!(
-            host_rates.knows("timed-host") && host_rates.boots["timed-host"] == 0.0,
+            host_rates.has_boots("timed-host") && host_rates.boots["timed-host"] == 0.0,
             "{host_rates:?}"
         );
         let mut method = TimesExperiment::new(&kvm::ENGINE);
@@ -183,7 +183,7 @@ mod tests {
         let kvm_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)])
                 .unwrap();
-        assert_eq!(kvm_rates.learned("timed-kvm", "getppid"), Some(2.0));
+        assert_eq!(kvm_rates.run_seconds("timed-kvm", "getppid"), Some(2.0));
         assert_eq!(kvm_rates.boots["timed-kvm"], 4.0);
     }
 

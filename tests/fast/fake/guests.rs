@@ -224,7 +224,7 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
     let key = Key { machine_type: "kvm".into(), machine, ..made::key("7.2") };
     let mut guests = guests.clone();
     guests.asked.sides_mut().for_each(|side| side.kernel = Some(identity()));
-    experiment.with(guests).plan(identity(), key)
+    experiment.with_method(guests).plan(identity(), key)
 }
 
 /// Begins or resumes; how it ended, and what was asked of the engine.

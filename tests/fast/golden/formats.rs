@@ -587,7 +587,7 @@ fn the_mail_of_a_ledger_and_of_a_search_has_a_command() {
     assert_eq!(of_search[..3], ["ktax", "bisect", "start"]);
     // A search compares its ends first, with these options.
     let ends = command(&show(&cases::changes(), MAIL));
-    let again = ktax::plan::search_again(&cases::changes());
+    let again = ktax::plan::search_command(&cases::changes());
     assert_eq!((&again[..3], &again[3..]), (&of_search[..3], &ends[2..]));
 }
 

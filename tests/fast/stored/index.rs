@@ -303,7 +303,9 @@ fn without_file_locks_the_answers_are_the_same_and_the_index_is_in_memory() {
         let ran = under(&filter, &asked, words);
         assert!(lasting(&ran.stdout) == *expected, "{words:?}: {}", ran.stderr);
     }
-    under(&filter, &asked, &["store", "index"]).exits(2).says("there is no file; give --cache");
+    under(&filter, &asked, &["store", "index"])
+        .exits(2)
+        .says("there is no index file; give --cache");
     // The store itself locks nothing: it can be written.
     let run = asked.path().join("run");
     let other = asked.path().join("other");
@@ -593,7 +595,7 @@ fn what_has_a_tag_stays_unless_it_is_asked_for() {
     assert_eq!(json_report["kept_for_tags"]["before"], 2, "{json_report}");
     assert_eq!(files(&asked)[0], 2, "those of the tag");
     let text = asked.stdout(&["store", "prune", "--subject", "before", "--tagged"]);
-    assert!(text.contains("the tag before has no measurement then"), "{text}");
+    assert!(text.contains("then no measurement has the tag before"), "{text}");
     assert_eq!(files(&asked)[0], 0);
     // The result of what was imported: its measurements are gone.
     let asked = filled_to_prune();

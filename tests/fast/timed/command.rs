@@ -305,7 +305,7 @@ fn a_clock_may_move_between_loops_and_every_pair_is_told() {
     });
     assert_eq!(pairs.collect::<Vec<_>>(), (0..=18).collect::<Vec<_>>());
     let Some(Heard::Learned(rates)) = heard.last() else { panic!("{heard:?}") };
-    assert!(rates.learned("timed-host", ROW).unwrap() > 0.0, "{rates:?}");
+    assert!(rates.run_seconds("timed-host", ROW).unwrap() > 0.0, "{rates:?}");
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn the_time_of_a_run_is_the_estimate_of_the_next_plan() {
     let rates: Value = serde_json::from_str(&rates).unwrap();
     assert!(rates["runs"][format!("timed-host/{ROW}")].as_f64().unwrap() > 0.0, "{rates}");
     let stderr = planned();
-    assert!(stderr.contains("(as earlier runs on this machine took)"), "{stderr}");
+    assert!(stderr.contains("(based on earlier runs on this machine)"), "{stderr}");
     // Pairs that are there already may be of another machine, and teach nothing.
     let ran = run(ktax().arg("run").arg(&out).env("KTAX_STATE", other.path()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);

@@ -84,9 +84,9 @@ fn a_failed_program_is_reported_and_leaves_no_files() {
         assert!(!dir.path().join("c").exists());
     }
     let nothing = run(ktax().args(["compare", "--same"]).args(QUICK).arg("--"));
-    nothing.says("there is no program behind --");
+    nothing.says("there is no program after --");
     let refused = run(ktax().args(["compare", "--same", "-w", "git-status"]).args(QUICK));
-    refused.says("write the program behind --");
+    refused.says("write the program after --");
     assert!(fs::read_dir(cache().join("runs")).is_ok());
 }
 

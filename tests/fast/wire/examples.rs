@@ -12,7 +12,7 @@ use cpio::newc;
 use ktax::engine::{Limits, payload};
 use ktax::kvmhost::FREEZE_PROGRAM_PATH;
 use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram, Workload};
-use ktax::plan::{Definition, ModelKey, definitions, select};
+use ktax::plan::{Definition, ModelKey, definitions, select_rows};
 use ktax::program::{ArchiveContents, pack};
 use ktax::rundir::profile::{self, ProfileError};
 use ktax::wire::{self, Answer, Done, arguments, parse_answer, parse_hello, parse_symbols};
@@ -105,7 +105,7 @@ fn the_files_of_a_program_are_parsed() {
 #[test]
 fn the_order_is_what_ktax_says() {
     let name = "fork-pages:pages=16,ops=20000".to_owned();
-    let workload = select(&definitions().unwrap(), Some(&[name])).unwrap().remove(0);
+    let workload = select_rows(&definitions().unwrap(), Some(&[name])).unwrap().remove(0);
     let layout = Layout { seed: 1, padding: 0, phase: 1_370_000 };
     assert_eq!(wire::order(&workload, &layout), example("Order"));
 }

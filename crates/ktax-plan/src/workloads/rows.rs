@@ -1,4 +1,4 @@
-//! Rows of workload files: selection by name, parameters, and whether they fit.
+//! Rows of workload files: selection by name, parameters, and checks of memory and guests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use ktax_host::text::{did_you_mean_quoted, nearest};
 use ktax_model::{Signature, Workload};
 
 use super::{Definition, Param, ParamValue, Quantity, Variant};
-use crate::experiment::{Error, named_twice, no_workload};
+use crate::experiment::{Error, duplicate_row_error, no_workload_error};
 
-/// Rows that `names` asks for, in that order: `NAME` for all rows of a workload, `@GROUP` for those
-/// of a group, `NAME:PARAM=VALUE,…` for one row, where PARAM may also be `ops`. `None` asks for all
-/// rows that are neither hidden nor run only when named.
-pub fn select(
+/// Selects rows in the order of `names`: `NAME` is all rows of a workload, `@GROUP` all rows of a
+/// group, and `NAME:PARAM=VALUE,…` one row, where PARAM may also be `ops`. `None` selects all rows
+/// that are neither hidden nor only run if they are named.
+pub fn select_rows(
     definitions: &[Definition],
     names: Option<&[String]>,
 ) -> Result<Vec<Workload>, Error> {
@@ -22,31 +22,35 @@ pub fn select(
                 rows.extend(definition.rows()?);
             }
         }
-        Some([]) => return Err(no_workload()),
+        Some([]) => return Err(no_workload_error()),
         Some(names) => {
             for name in names {
                 rows.extend(rows_by_name(definitions, name)?);
             }
         }
     }
-    each_once(rows)
+    unique_rows(rows)
 }
 
-/// Refuses rows with equal names.
-pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
+/// Returns the rows; fails if two rows have the same name.
+pub fn unique_rows(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
     let mut seen = BTreeSet::new();
     match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
-        Some(twice) => Err(named_twice(&twice.row)),
+        Some(duplicate) => Err(duplicate_row_error(&duplicate.row)),
         None => Ok(rows),
     }
 }
 
-pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, Error> {
+/// Finds the definition of a workload by its name.
+pub fn find_definition<'a>(
+    definitions: &'a [Definition],
+    name: &str,
+) -> Result<&'a Definition, Error> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
-        let known = definitions.iter().map(|definition| definition.name.as_str());
-        let near = did_you_mean_quoted(nearest(name, known));
-        Error::user(format!("no workload is called {name:?}{near}"))
-            .next("`ktax workloads` lists them")
+        let names = definitions.iter().map(|definition| definition.name.as_str());
+        let suggestion = did_you_mean_quoted(nearest(name, names));
+        Error::user(format!("no workload is called {name:?}{suggestion}"))
+            .next("`ktax workloads` lists all workloads")
     })
 }
 
@@ -55,7 +59,7 @@ fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>,
         return rows_of_group(definitions, group);
     }
     let (name, params) = text.split_once(':').unwrap_or((text, ""));
-    let definition = find(definitions, name)?;
+    let definition = find_definition(definitions, name)?;
     let rows = definition.rows()?;
     if let Some(row) = rows.iter().find(|workload| workload.row == text) {
         return Ok(vec![row.clone()]);
@@ -63,39 +67,40 @@ fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>,
     if params.is_empty() {
         return Ok(rows);
     }
-    let mut given = BTreeMap::new();
+    let mut values = BTreeMap::new();
     let mut ops = None;
     for param in params.split(',') {
         let (param, value) = parse_param(definition, param)?;
-        let before = match param {
+        let previous = match param {
             "ops" => ops.replace(parse_ops(definition, &value)?).map(ParamValue::Number),
-            _ => given.insert(param.to_owned(), value),
+            _ => values.insert(param.to_owned(), value),
         };
-        if before.is_some() {
-            return Err(parameter_twice(definition, param));
+        if previous.is_some() {
+            return Err(repeated_parameter_error(definition, param));
         }
     }
-    let mut row = definition.row(&given, ops)?;
+    let mut row = definition.row(&values, ops)?;
     row.row = text.to_owned();
     Ok(vec![row])
 }
 
 fn rows_of_group(definitions: &[Definition], group: &str) -> Result<Vec<Workload>, Error> {
-    let shown: Vec<&Definition> = definitions.iter().filter(|d| !d.hidden).collect();
-    let rows = shown.iter().filter(|d| d.group == group).map(|definition| definition.rows());
+    let listed: Vec<&Definition> = definitions.iter().filter(|d| !d.hidden).collect();
+    let rows = listed.iter().filter(|d| d.group == group).map(|definition| definition.rows());
     let rows = rows.collect::<Result<Vec<_>, _>>()?.concat();
     if rows.is_empty() {
-        let known: BTreeSet<&str> = shown.iter().map(|d| d.group.as_str()).collect();
-        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        let groups: BTreeSet<&str> = listed.iter().map(|d| d.group.as_str()).collect();
+        let groups = groups.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::user(format!("no workload is in the group {group:?}"))
-            .next(format!("the groups are {known}")));
+            .next(format!("the groups are {groups}")));
     }
     Ok(rows)
 }
 
 fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, ParamValue), Error> {
     let workload = &definition.name;
-    let (name, value) = text.split_once('=').ok_or_else(|| bad_parameter(definition, text))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| parameter_syntax_error(definition, text))?;
     let value = ParamValue::parse(value);
     if name != "ops" {
         definition.param(name)?.number(workload, name, &value)?;
@@ -103,12 +108,12 @@ fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, P
     Ok((name, value))
 }
 
-pub(super) fn bad_parameter(definition: &Definition, text: &str) -> Error {
+pub(super) fn parameter_syntax_error(definition: &Definition, text: &str) -> Error {
     Error::user(format!("{text:?} is not a parameter of {}", definition.name))
         .next("write NAME=VALUE")
 }
 
-pub(super) fn parameter_twice(definition: &Definition, name: &str) -> Error {
+pub(super) fn repeated_parameter_error(definition: &Definition, name: &str) -> Error {
     Error::user(format!("{name} of {} is given twice", definition.name)).next("give it once")
 }
 
@@ -125,11 +130,12 @@ pub(super) fn parse_ops(definition: &Definition, value: &ParamValue) -> Result<u
 }
 
 impl Definition {
+    /// Rows of the exact engine.
     pub fn rows(&self) -> Result<Vec<Workload>, Error> {
         self.variants().iter().map(|variant| self.row(&variant.params, variant.ops)).collect()
     }
 
-    /// Returns the rows with the operations of a native run.
+    /// Rows with the operations of a native run.
     pub fn native_rows(&self) -> Result<Vec<Workload>, Error> {
         let row = |variant: &Variant| {
             if self.native_params.is_empty() {
@@ -142,8 +148,8 @@ impl Definition {
         self.variants().iter().map(row).collect()
     }
 
-    /// The row with these parameters and the operations of a native run: those of the variant with
-    /// these parameters, if there is one.
+    /// Row with these parameters and the operations of a native run. If a variant has the same
+    /// parameters, the row has the operations of the variant.
     pub fn native_row(&self, params: &BTreeMap<String, ParamValue>) -> Result<Workload, Error> {
         let variant = self.variants().iter().find(|variant| variant.params == *params);
         let ops_of_variant =
@@ -156,7 +162,7 @@ impl Definition {
         if self.variant.is_empty() { NONE } else { &self.variant }
     }
 
-    /// The row with these parameters; `params` has those that differ from the defaults.
+    /// Row with these parameters; `params` has only parameters that differ from the defaults.
     pub fn row(
         &self,
         params: &BTreeMap<String, ParamValue>,
@@ -186,18 +192,18 @@ impl Definition {
                 Some(memory) => self.evaluate("memory", memory, ops, &numbers)?,
                 None => 0,
             },
-            signature: self.expected(ops, &numbers)?,
+            signature: self.expected_signature(ops, &numbers)?,
             numbers: BTreeMap::new(),
             params: numbers,
         })
     }
 
-    /// Finds the parameter of this name.
+    /// Finds a parameter by its name.
     pub fn param(&self, name: &str) -> Result<&Param, Error> {
         self.params.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.params.keys().map(String::as_str).chain(["ops"]).collect();
+            let names: Vec<&str> = self.params.keys().map(String::as_str).chain(["ops"]).collect();
             Error::user(format!("{} has no parameter {name:?}", self.name))
-                .next(format!("it has {}", known.join(", ")))
+                .next(format!("it has {}", names.join(", ")))
         })
     }
 
@@ -208,6 +214,7 @@ impl Definition {
         self.params.iter().map(number).collect()
     }
 
+    /// Evaluates a quantity; `name` is for messages.
     fn evaluate(
         &self,
         name: &str,
@@ -222,7 +229,12 @@ impl Definition {
         })
     }
 
-    fn expected(&self, ops: u64, params: &BTreeMap<String, u64>) -> Result<Signature, Error> {
+    /// Entries that the work signature of a row must have.
+    fn expected_signature(
+        &self,
+        ops: u64,
+        params: &BTreeMap<String, u64>,
+    ) -> Result<Signature, Error> {
         let mut expected = Signature::new();
         for (name, quantity) in &self.signature {
             expected.insert(name.clone(), self.evaluate(name, quantity, ops, params)?);
@@ -249,40 +261,40 @@ impl Definition {
     }
 }
 
-/// Refuses rows that do not fit: a quarter of the memory is left for the kernel and everything
-/// else.
-pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), Error> {
-    let fits = |workload: &&Workload| workload.memory_bytes <= there_bytes / 4 * 3;
+/// Refuses rows that need more than three quarters of the memory. The kernel and other processes
+/// need the rest.
+pub fn check_memory(workloads: &[Workload], available_bytes: u64) -> Result<(), Error> {
+    let fits = |workload: &&Workload| workload.memory_bytes <= available_bytes / 4 * 3;
     match workloads.iter().find(|workload| !fits(workload)) {
         None => Ok(()),
         Some(Workload { row, memory_bytes, .. }) => {
-            let (needed_mib, there_mib) = (memory_bytes >> 20, there_bytes >> 20);
+            let (needed_mib, available_mib) = (memory_bytes >> 20, available_bytes >> 20);
             Err(Error::user(format!(
                 "{row} needs {needed_mib} MiB of memory, but a row can use at most {} MiB of the \
-                 {there_mib} MiB that are available (three quarters)",
-                there_mib / 4 * 3
+                 {available_mib} MiB that are available (three quarters)",
+                available_mib / 4 * 3
             ))
             .next("choose a smaller row, or provide more memory"))
         }
     }
 }
 
-/// Refuses parameters that no guest understands.
+/// Refuses values of parameters that guests do not support.
 pub fn check_for_guest(definitions: &[Definition], workload: &Workload) -> Result<(), Error> {
     let name = workload.row.split(':').next().unwrap_or_default();
-    let definition = find(definitions, name)?;
+    let definition = find_definition(definitions, name)?;
     for (name, param) in definition.params.iter().filter(|(_, param)| param.native_only) {
         let default = param.number(&definition.name, name, &param.default)?;
         if workload.params.get(name) != Some(&default) {
             let row = &workload.row;
-            return Err(Error::user(format!("{name} of {row} is for the running kernel"))
+            return Err(Error::user(format!("{name} of {row} only applies to the running kernel"))
                 .next("use `ktax workloads run`"));
         }
     }
     Ok(())
 }
 
-/// Refuses programs, which only the exact engine runs.
+/// Refuses workloads that run a program of this machine, which only the exact engine supports.
 pub fn check_for_times(definition: &Definition) -> Result<(), Error> {
     match definition.run {
         None => Ok(()),
@@ -291,18 +303,18 @@ pub fn check_for_times(definition: &Definition) -> Result<(), Error> {
              does",
             definition.name
         ))
-        .next("choose another workload, or write the program behind --")),
+        .next("choose another workload, or write the program after --")),
     }
 }
 
-/// The workloads and rows of these names; those of a group stand where the group does.
+/// Replaces groups in `names` by the names of their workloads.
 pub fn native_names(definitions: &[Definition], names: &[String]) -> Result<Vec<String>, Error> {
     let mut expanded = Vec::new();
     for name in names {
         match name.starts_with('@') {
             false => expanded.push(name.clone()),
             true => {
-                let rows = select(definitions, Some(std::slice::from_ref(name)))?;
+                let rows = select_rows(definitions, Some(std::slice::from_ref(name)))?;
                 let names = rows.iter().map(|row| row.row.split(':').next().unwrap_or_default());
                 expanded.extend(names.collect::<BTreeSet<_>>().into_iter().map(str::to_owned));
             }
@@ -311,16 +323,16 @@ pub fn native_names(definitions: &[Definition], names: &[String]) -> Result<Vec<
     Ok(expanded)
 }
 
-/// Rows for each combination of values, the last parameter changing fastest. `name` may be that of
-/// a row. Each of `params` is `NAME=VALUE[,VALUE…]`, where NAME may also be `ops`. Without
-/// `params`, the rows of the workload's file.
+/// Definition, and rows for each combination of values; the last parameter changes fastest. `name`
+/// is the name of a workload or a row. Each of `params` is `NAME=VALUE[,VALUE…]`, where NAME may
+/// also be `ops`. Without `params`, the rows of the workload's file.
 pub fn native_rows<'a>(
     definitions: &'a [Definition],
     name: &str,
     params: &[String],
 ) -> Result<(&'a Definition, Vec<Workload>), Error> {
     let (name, row_params) = name.split_once(':').unwrap_or((name, ""));
-    let definition = find(definitions, name)?;
+    let definition = find_definition(definitions, name)?;
     check_for_times(definition)?;
     let row_params = row_params.split(',').filter(|param| !param.is_empty()).map(str::to_owned);
     let params: Vec<String> = row_params.chain(params.iter().cloned()).collect();
@@ -328,7 +340,7 @@ pub fn native_rows<'a>(
         [] => definition.native_rows()?,
         params => combinations(definition, params)?,
     };
-    Ok((definition, each_once(rows)?))
+    Ok((definition, unique_rows(rows)?))
 }
 
 fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, Error> {
@@ -338,20 +350,22 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
     for param in params {
         let (name, values) = parse_values(definition, param)?;
         if !names.insert(name) {
-            return Err(parameter_twice(definition, name));
+            return Err(repeated_parameter_error(definition, name));
         }
         if name == "ops" {
             let numbers = values.iter().map(|value| parse_ops(definition, value).map(Some));
             ops = numbers.collect::<Result<_, _>>()?;
             continue;
         }
-        let with = |before: &BTreeMap<String, ParamValue>, value: &ParamValue| {
-            let mut after = before.clone();
-            after.insert(name.to_owned(), value.clone());
-            after
+        let with_value = |point: &BTreeMap<String, ParamValue>, value: &ParamValue| {
+            let mut point = point.clone();
+            point.insert(name.to_owned(), value.clone());
+            point
         };
-        points =
-            points.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
+        points = points
+            .iter()
+            .flat_map(|p| values.iter().map(move |value| with_value(p, value)))
+            .collect();
     }
     let rows = points.iter().flat_map(|params| ops.iter().map(move |ops| (params, ops)));
     rows.map(|(params, ops)| row_with_ops(definition, params, *ops)).collect()
@@ -364,8 +378,8 @@ fn row_with_ops(
 ) -> Result<Workload, Error> {
     let Some(ops) = ops else { return definition.native_row(params) };
     let mut row = definition.row(params, Some(ops))?;
-    let before = if params.is_empty() { ':' } else { ',' };
-    row.row = format!("{}{before}ops={ops}", row.row);
+    let separator = if params.is_empty() { ':' } else { ',' };
+    row.row = format!("{}{separator}ops={ops}", row.row);
     Ok(row)
 }
 
@@ -376,7 +390,7 @@ fn parse_values<'a>(
     let (name, values) = param
         .split_once('=')
         .filter(|(_, values)| !values.is_empty())
-        .ok_or_else(|| bad_parameter(definition, param))?;
+        .ok_or_else(|| parameter_syntax_error(definition, param))?;
     if name != "ops" {
         definition.param(name)?;
     }
@@ -390,19 +404,19 @@ mod tests {
 
     fn rows(names: &[&str]) -> Result<Vec<String>, Error> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let selected = select(&definitions().unwrap(), Some(&names))?;
+        let selected = select_rows(&definitions().unwrap(), Some(&names))?;
         Ok(selected.into_iter().map(|workload| workload.row).collect())
     }
 
     #[test]
-    fn a_name_asks_for_all_its_rows() {
+    fn a_name_selects_all_rows_of_a_workload() {
         let all = rows(&["fork-pages"]).unwrap();
         assert_eq!(all.len(), 13, "{all:?}");
         assert_eq!(all[..2], ["fork-pages:pages=0", "fork-pages:pages=16"]);
     }
 
     #[test]
-    fn a_group_asks_for_all_its_workloads() {
+    fn a_group_selects_all_its_workloads() {
         let all = rows(&["@lmbench"]).unwrap();
         assert!(all.contains(&"pipe".into()) && all.contains(&"getppid".into()), "{all:?}");
         let error = rows(&["@lm"]).unwrap_err().to_string();
@@ -410,15 +424,15 @@ mod tests {
     }
 
     #[test]
-    fn parameters_make_a_row_of_their_own() {
+    fn parameters_select_one_row() {
         assert_eq!(rows(&["fork-pages:pages=100,ops=3"]).unwrap(), ["fork-pages:pages=100,ops=3"]);
         let names = ["getppid:ops=7".to_owned()];
-        let selected = select(&definitions().unwrap(), Some(&names)).unwrap();
+        let selected = select_rows(&definitions().unwrap(), Some(&names)).unwrap();
         assert_eq!(selected[0].ops, 7);
     }
 
     #[test]
-    fn what_does_not_exist_is_refused_with_a_hint() {
+    fn unknown_names_and_values_are_refused_with_a_hint() {
         let refused = |names: &[&str]| rows(names).unwrap_err().to_string();
         assert!(refused(&["getpid"]).contains("did you mean \"getppid\""));
         for (name, reason) in [
@@ -441,7 +455,7 @@ mod tests {
 
     #[test]
     fn hidden_workloads_run_only_when_named() {
-        let all = select(&definitions().unwrap(), None).unwrap();
+        let all = select_rows(&definitions().unwrap(), None).unwrap();
         assert!(all.iter().all(|workload| !workload.row.starts_with("control-")));
         assert_eq!(rows(&["control-rep"]).unwrap(), ["control-rep"]);
     }
@@ -496,8 +510,8 @@ mod tests {
     fn a_group_is_a_directory() {
         for (path, text) in super::super::BUILT_IN {
             let definition = parse_definition(text, path).unwrap();
-            let wanted = format!("workloads/{}/{}.toml", definition.group, definition.name);
-            assert_eq!(*path, wanted);
+            let expected = format!("workloads/{}/{}.toml", definition.group, definition.name);
+            assert_eq!(*path, expected);
         }
     }
 
@@ -506,8 +520,8 @@ mod tests {
         let fork = row(&[("pages", ParamValue::Number(3))], Some(5)).unwrap();
         assert_eq!(fork.row, "fork:pages=3");
         assert_eq!(fork.params, [("kind".to_owned(), 0), ("pages".to_owned(), 3)].into());
-        let wanted = [("children", 5), ("failed", 0), ("pages", 15)];
-        assert_eq!(fork.signature, wanted.map(|(name, n)| (name.to_owned(), n)).into());
+        let expected = [("children", 5), ("failed", 0), ("pages", 15)];
+        assert_eq!(fork.signature, expected.map(|(name, n)| (name.to_owned(), n)).into());
     }
 
     #[test]
@@ -521,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_parameter_cannot_be_is_refused() {
+    fn invalid_values_of_parameters_are_refused() {
         for (name, value) in
             [("pages", ParamValue::Number(65)), ("kind", ParamValue::Word("huge".into()))]
         {
@@ -560,10 +574,10 @@ mod native_tests {
     }
 
     #[test]
-    fn every_combination_has_a_name_that_asks_for_it_again() {
+    fn the_name_of_a_combination_selects_it_again() {
         let all = rows("fork-pages", &["pages=0,16", "ops=5,6"]).unwrap();
-        let wanted = ["pages=0,ops=5", "pages=0,ops=6", "pages=16,ops=5", "pages=16,ops=6"];
-        assert_eq!(all, wanted.map(|params| format!("fork-pages:{params}")));
+        let expected = ["pages=0,ops=5", "pages=0,ops=6", "pages=16,ops=5", "pages=16,ops=6"];
+        assert_eq!(all, expected.map(|params| format!("fork-pages:{params}")));
         for row in &all {
             assert_eq!(rows(row, &[]).unwrap(), [row.as_str()]);
         }
@@ -571,7 +585,7 @@ mod native_tests {
     }
 
     #[test]
-    fn what_is_said_twice_is_refused() {
+    fn repeated_parameters_and_rows_are_refused() {
         let twice = rows("fork-pages", &["pages=1", "pages=2"]);
         assert!(twice.unwrap_err().to_string().contains("is given twice"));
         let twice = rows("fork-pages:pages=1", &["pages=2"]);
@@ -581,7 +595,7 @@ mod native_tests {
     }
 
     #[test]
-    fn answers_are_checked_whatever_the_operations() {
+    fn answers_are_checked_for_any_number_of_operations() {
         let definitions = definitions().unwrap();
         for (name, answer) in
             [("connect4", "nodes"), ("buildlike", "read-bytes"), ("under-load", "load-moved")]

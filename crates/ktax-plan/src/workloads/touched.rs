@@ -1,5 +1,4 @@
-//! Table of the kernel functions that each row executes. It was counted on one kernel and ships
-//! with ktax.
+//! Table of the kernel functions that each row executes, counted on one kernel and built into ktax.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -7,18 +6,19 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 
 /// The built-in table. `make functions` counts all rows and writes it.
-const SHIPPED: &[u8] =
+const BUILT_IN_TABLE: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/functions.gz"));
 
-/// Most bytes of the table: a kernel has about 100 000 functions, and ktax some hundred rows.
-const MOST_BYTES: u64 = 16 << 20;
+/// Maximum size of the table in bytes. A kernel has about 100 000 functions, and ktax some hundred
+/// rows.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// The functions that each row executes, with their shares of the row's instructions.
+/// Functions that each row executes, with their shares of the instructions of the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TouchedTable {
-    /// The release of the kernel that was counted.
+    /// Release of the counted kernel.
     pub kernel: String,
-    /// For each row, the share of each function in millionths. Compiler suffixes are removed.
+    /// Share of each function in millionths, by row. The names have no compiler suffixes.
     pub rows: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
@@ -34,11 +34,11 @@ pub struct TouchingRow {
 
 impl TouchedTable {
     /// The built-in table.
-    pub fn shipped() -> TouchedTable {
+    pub fn built_in() -> TouchedTable {
         let mut text = String::new();
-        let read = GzDecoder::new(SHIPPED).take(MOST_BYTES).read_to_string(&mut text);
+        let read = GzDecoder::new(BUILT_IN_TABLE).take(MAX_BYTES).read_to_string(&mut text);
         let table = read.ok().and_then(|_| TouchedTable::parse(&text));
-        table.expect("a test reads the shipped table")
+        table.expect("a test reads the built-in table")
     }
 
     /// Parses the text of a table; `None` if it is malformed.
@@ -69,18 +69,18 @@ impl TouchedTable {
         Some(table)
     }
 
-    /// Text of the table: the names once, then for each row the distance to the next name and its
-    /// share. It stays small when compressed.
+    /// Text of the table: a line for each name, then a line for each row with pairs of the distance
+    /// to the next name and its share. Distances compress better than names.
     pub fn text(&self) -> String {
         let names: BTreeSet<&String> = self.rows.values().flat_map(BTreeMap::keys).collect();
-        let places: BTreeMap<&String, usize> = names.iter().copied().zip(0..).collect();
+        let indices: BTreeMap<&String, usize> = names.iter().copied().zip(0..).collect();
         let mut text = format!("ktax-functions 1\nkernel {}\n", self.kernel);
         names.iter().for_each(|name| text += &format!("f {name}\n"));
         for (row, touched) in &self.rows {
             let mut last = 0;
             let pairs = touched.iter().map(|(name, millionths)| {
-                let step = places[name] - last;
-                last = places[name];
+                let step = indices[name] - last;
+                last = indices[name];
                 format!("{step}:{millionths}")
             });
             text += &format!("r {row} {}\n", pairs.collect::<Vec<_>>().join(" "));
@@ -96,11 +96,11 @@ impl TouchedTable {
             *touched.entry(without_suffix(name).to_owned()).or_default() += count;
         }
         let millionths = |count: u64| {
-            let exact = u128::from(count) * 1_000_000 / u128::from(total.max(1));
-            two_digits(u32::try_from(exact).unwrap_or(1_000_000))
+            let millionths = u128::from(count) * 1_000_000 / u128::from(total.max(1));
+            two_significant_digits(u32::try_from(millionths).unwrap_or(1_000_000))
         };
         let shares = touched.into_iter().map(|(name, count)| (name, millionths(count)));
-        // Less than a millionth of a row is code around it.
+        // Functions below a millionth belong to the code before and after the row.
         let shares: BTreeMap<String, u32> = shares.filter(|(_, share)| *share > 0).collect();
         if !shares.is_empty() {
             self.rows.insert(row.to_owned(), shares);
@@ -108,16 +108,17 @@ impl TouchedTable {
     }
 
     /// Returns true if any row executes this function.
-    pub fn knows(&self, symbol: &str) -> bool {
+    pub fn has_function(&self, symbol: &str) -> bool {
         self.rows.values().any(|touched| touched.contains_key(symbol))
     }
 
+    /// Names of all functions in the table.
     pub fn functions(&self) -> BTreeSet<&str> {
         self.rows.values().flat_map(|touched| touched.keys().map(String::as_str)).collect()
     }
 
-    /// The rows that execute one of these symbols, the largest share first.
-    pub fn touching(&self, symbols: &BTreeSet<String>) -> Vec<TouchingRow> {
+    /// Rows that execute one of these symbols, the largest share first.
+    pub fn rows_touching(&self, symbols: &BTreeSet<String>) -> Vec<TouchingRow> {
         let touching_row = |(row, touched): (&String, &BTreeMap<String, u32>)| {
             let executed = touched.iter().filter(|(name, _)| symbols.contains(*name));
             let mut executed: Vec<(&String, u32)> =
@@ -136,13 +137,13 @@ impl TouchedTable {
     }
 }
 
-/// A symbol without the compiler's suffixes: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
+/// Removes the compiler's suffixes from a symbol: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
 fn without_suffix(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or(symbol)
 }
 
-/// A number with its two leading digits; further digits would not hold for the next kernel.
-fn two_digits(number: u32) -> u32 {
+/// Rounds a number down to two significant digits, because further digits differ between kernels.
+fn two_significant_digits(number: u32) -> u32 {
     let mut unit = 1;
     while number / unit >= 100 {
         unit *= 10;
@@ -168,25 +169,25 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_that_execute_a_function_are_found_the_most_of_it_first() {
+    fn rows_that_execute_a_function_are_sorted_by_its_share() {
         let table = table();
         let symbols = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let rows = table.touching(&symbols(&["g", "f"]));
+        let rows = table.rows_touching(&symbols(&["g", "f"]));
         let names: Vec<&str> = rows.iter().map(|row| row.row.as_str()).collect();
         // b executes g for less than a millionth of its instructions.
         assert_eq!((names, rows[0].percent), (vec!["a"], 40.0));
         assert_eq!(rows[0].functions, ["f", "g"]);
-        assert!(!table.knows("rare") && table.knows("h"));
+        assert!(!table.has_function("rare") && table.has_function("h"));
     }
 
     #[test]
-    fn the_shipped_table_has_the_rows_that_execute_well_known_functions() {
-        let table = TouchedTable::shipped();
+    fn the_built_in_table_has_the_rows_that_execute_well_known_functions() {
+        let table = TouchedTable::built_in();
         assert_eq!(TouchedTable::parse(&table.text()).as_ref(), Some(&table));
-        let first = |symbol: &str| table.touching(&[symbol.to_owned()].into())[0].row.clone();
+        let first = |symbol: &str| table.rows_touching(&[symbol.to_owned()].into())[0].row.clone();
         assert!(first("__do_sys_getppid").contains("getppid"), "{}", first("__do_sys_getppid"));
         assert!(first("handle_mm_fault").contains("fault"), "{}", first("handle_mm_fault"));
-        assert!(table.knows("pipe_write") && table.knows("copy_page_range"));
+        assert!(table.has_function("pipe_write") && table.has_function("copy_page_range"));
     }
 
     proptest! {

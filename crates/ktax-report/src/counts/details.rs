@@ -100,7 +100,7 @@ fn row_detail(comparison: &Comparison, row: &Row, has_flame: bool) -> RowDetail 
     sections.push(changes::failures(one_row, changes::failed_boot, |failed| {
         failed.failure.next_step()
     }));
-    let again = || ktax_plan::again(comparison, one_row);
+    let again = || ktax_plan::repeat_command(comparison, one_row);
     RowDetail {
         row: row.row.clone(),
         answer: deciding.map(change_summary).unwrap_or_default(),
