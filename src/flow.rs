@@ -1,8 +1,8 @@
-//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method. Work
-//! without a plan is here too: commands that are counted, native runs, recordings, the doctor.
+//! Joins the phases: plans, runs and analyses an [`Experiment`] of any method. Also has the work
+//! without a plan: counted commands, native runs, recordings and the checks of `ktax doctor`.
 //!
-//! The commands call this, and so can a program that uses the library: a [`Session`] names the
-//! QEMU, the cache and the store to use, and the [`Observer`] that is told of progress.
+//! The commands call this module, and so can a program that uses the library. A [`Session`] names
+//! the QEMU, the cache and the store to use, and the [`Observer`] that receives progress.
 //!
 //! [`Experiment`]: crate::plan::Experiment
 
@@ -31,7 +31,7 @@ use std::path::Path;
 
 use crate::model::{Identity, Key};
 
-// Types of arguments and results, and the function that becomes a counted command.
+// Types of arguments and results, and the function that replaces this process by a counted command.
 pub use crate::analyse::Progress;
 pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
@@ -43,7 +43,8 @@ pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::max_pairs_for;
 pub use counts::explain_noise;
 pub use cycles::{
-    CalibrateOrder, calibrate, calibrated, estimate as estimate_cycles, validate, validate_results,
+    CalibrationRequest, calibrate, calibrated, estimate as estimate_cycles, validate,
+    validate_results,
 };
 pub use limits::{Limit, limits};
 pub use phases::{
@@ -55,32 +56,36 @@ pub use results::{
     built_in_text, campaign_text, check_output, experiment_text, explained, ledger_text, model,
     row_paths, saved, write_output,
 };
-pub use running_kernel::{NativeRuns, StatOrder, stat};
+pub use running_kernel::{NativeWorkload, StatRequest, stat};
 pub use session::{
-    Observer, RunEvent, Session, Silent, cache_directory, clean_cache, describe_cleaned,
+    Observer, RunEvent, Session, SilentObserver, cache_directory, clean_cache, describe_cleaned,
     keep_cache_small, qemu_program, why_unbuilt,
 };
-pub use store::{Added, UsedStore, clean_store, copy_store, import, is_store, store_directory};
+pub use store::{
+    ImportSummary, UsedStore, clean_store, copy_store, import, is_store, store_directory,
+};
 #[cfg(test)]
 pub(crate) use stored::stored_plan;
 pub use stored::{
-    HistoryOrder, ListedSubject, Prunable, Prune, PruneOrder, Stored, is_row, short_guest,
+    HistoryRequest, ListedSubject, Prunable, PrunePlan, PruneRequest, Stored, is_row, short_guest,
 };
 pub use times::{BOOTS_OF_A_BLOCK, run_block};
 pub use touching::{TOUCHING, Touched, expand_touching, touching};
 
-/// Error of a plan that no longer fits this machine or its files.
-fn stale(message: impl Into<String>) -> Error {
+/// Error for a plan that no longer fits this machine or its files.
+fn stale_plan(message: impl Into<String>) -> Error {
     Error::user(message).next("plan again in a new directory")
 }
 
+/// Error for a plan whose engine this ktax does not have.
 fn no_engine(measures: &str, name: &str) -> Error {
-    stale(format!("no engine for {measures} is called {name:?}"))
+    stale_plan(format!("no engine for {measures} is called {name:?}"))
 }
 
-/// QEMU or ktax is not that of the plan, and exact counts belong to one build of each.
+/// Error for a QEMU or a ktax that is not the plan's: exact counts only compare within one build of
+/// both.
 fn other_key(dir: &Path, planned: &Key, found: &Key) -> Error {
-    stale(format!(
+    stale_plan(format!(
         "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts would \
          not compare",
         dir.display(),
@@ -89,12 +94,14 @@ fn other_key(dir: &Path, planned: &Key, found: &Key) -> Error {
     ))
 }
 
+/// Error for a name that now stands for another kernel than the plan's.
 fn other_kernel(planned: &Identity) -> Error {
-    stale(format!("{} is another kernel than when the plan was made", planned.source))
+    stale_plan(format!("{} is another kernel than when the plan was made", planned.source))
 }
 
+/// Error for programs whose files have changed.
 fn other_programs() -> Error {
-    stale("the program's files are not those of the plan any more")
+    stale_plan("the program's files are not those of the plan any more")
 }
 
 #[cfg(test)]

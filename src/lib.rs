@@ -1,4 +1,4 @@
-//! ktax says what a Linux kernel change costs.
+//! ktax measures what a Linux kernel change costs.
 //!
 //! ```text
 //!  experiment.toml / flags + workloads/*/*.toml
@@ -11,11 +11,11 @@
 //!       └ report     Comparison ─► text, JSON, CSV, Markdown
 //! ```
 //!
-//! [`flow`] joins the phases, whatever the method; [`cmd`] parses arguments and prints. What an
-//! audit costs the shortest system call, counted to the instruction:
+//! [`flow`] joins the phases of all methods; [`cmd`] parses arguments and prints. This example
+//! counts the instructions that audit adds to the shortest system call:
 //!
 //! ```
-//! use ktax::flow::{self, Session, Silent};
+//! use ktax::flow::{self, Session, SilentObserver};
 //! use ktax::plan::Experiment;
 //! use ktax::report::{TEXT, TextOptions, render};
 //!
@@ -32,9 +32,9 @@
 //! )?;
 //! # let dir = tempfile::tempdir()?;
 //! # let out = dir.path().join("run");
-//! let session = Session::new(&Silent)?;
+//! let session = Session::new(&SilentObserver)?;
 //! let plan = flow::plan(&experiment, &session)?;
-//! let comparison = flow::compare(&out, plan, &session)?.expect("nobody stops it");
+//! let comparison = flow::compare(&out, plan, &session)?.expect("no one stops this run");
 //! print!("{}", render(&comparison, TEXT, TextOptions::default())?);
 //! # assert_eq!(comparison.rows[0].row, "getppid");
 //! # assert!(comparison.rows[0].effects()[0].base > 100.0);
@@ -51,7 +51,7 @@ pub use ktax_plan as plan;
 pub use ktax_report as report;
 pub use ktax_run::{rundir, store};
 
-// Internals, public for the binary, the tests and the benches, without a promise.
+// Internals, public for the binary, the tests and the benches; they may change at any time.
 #[doc(hidden)]
 pub mod cmd;
 #[doc(hidden)]

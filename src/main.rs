@@ -1,4 +1,4 @@
-//! Arguments → command → exit code.
+//! Parses the command line, runs the command, and exits with its status.
 
 use std::process::ExitCode;
 

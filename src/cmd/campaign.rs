@@ -12,7 +12,7 @@ use super::options::{HostArgs, first_unused_directory, number};
 use super::output::{OutputArgs, list_options, note, note_stopped, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::campaign::{ShardEnd, ShardStatus, first_names, status};
-use crate::flow::remaining::duration_text;
+use crate::flow::remaining::format_duration;
 use crate::flow::{self, Error, Session};
 use crate::model::{Blame, Saved, Shard};
 use crate::plan::{Campaign, SHARD_COUNTS};
@@ -107,7 +107,7 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
             rows,
             counted(total, "measurement"),
             counted(plan.shards.len(), "shard"),
-            duration_text(Duration::from_secs_f64(seconds))
+            format_duration(std::time::Duration::from_secs_f64(seconds))
         );
         if rows < total {
             text += &format!("; the store has {}", total - rows);
@@ -247,7 +247,7 @@ fn status_text(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> Str
         _ => format!(
             "{missing} of {} missing, about {} of one CPU",
             counted(total, "measurement"),
-            duration_text(Duration::from_secs_f64(seconds))
+            format_duration(Duration::from_secs_f64(seconds))
         ),
     };
     let unfinished: Vec<&ShardStatus> =
@@ -264,7 +264,7 @@ fn status_text(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> Str
     let rows = unfinished.into_iter().map(|shard| {
         let time_left = match shard.seconds {
             0.0 => String::new(),
-            seconds => duration_text(Duration::from_secs_f64(seconds)),
+            seconds => format_duration(Duration::from_secs_f64(seconds)),
         };
         let done = shard.total - shard.missing.len() - shard.failed.len();
         vec![

@@ -8,7 +8,7 @@ use super::options::{HostArgs, MachineArgs, first_unused_directory, model, numbe
 use super::output::{OutputArgs, note_stopped, write_stdout, write_words};
 use super::terminal::{Terminal, with_bar_of_runs};
 use crate::flow::doctor::Check;
-use crate::flow::{self, CalibrateOrder, Error, Session, StatOrder};
+use crate::flow::{self, CalibrationRequest, Error, Session, StatRequest};
 use crate::model::Costly;
 use crate::plan::ExperimentFile;
 use crate::report::{self, StatPage};
@@ -55,7 +55,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Error> {
     let terminal = Terminal::new();
     let session = args.host.session(&terminal)?;
     let Some(findings) =
-        flow::doctor::look(args.kernel.as_deref(), args.host.cache_size, &session)?
+        flow::doctor::run_checks(args.kernel.as_deref(), args.host.cache_size, &session)?
     else {
         return Ok(Exit::Cancelled);
     };
@@ -155,13 +155,13 @@ pub fn stat(args: &StatArgs) -> Result<Exit, Error> {
 }
 
 impl StatArgs {
-    fn order(&self) -> Result<StatOrder, Error> {
-        let has_base = self.vs.is_some();
-        Ok(StatOrder {
+    fn order(&self) -> Result<StatRequest, Error> {
+        let with_base = self.vs.is_some();
+        Ok(StatRequest {
             commands: self.commands()?,
-            runs: self.runs.unwrap_or(if has_base { 10 } else { 1 }),
-            seed: has_base.then(|| self.seed.unwrap_or_else(random_seed)),
-            is_shown: self.show_output,
+            runs: self.runs.unwrap_or(if with_base { 10 } else { 1 }),
+            seed: with_base.then(|| self.seed.unwrap_or_else(random_seed)),
+            shows_output: self.show_output,
             ignores_failure: self.ignore_failure,
         })
     }
@@ -232,14 +232,15 @@ Examples:
   ktax compare lsm --model here.toml";
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
-    let order = CalibrateOrder {
+    let request = CalibrationRequest {
         model: args.model.clone(),
-        rows: args.counts.clone().map(|counts| (counts, args.times.clone())),
-        may_be_other_kernel: args.other_kernel,
+        counts_and_times: args.counts.clone().map(|counts| (counts, args.times.clone())),
+        allows_other_kernel: args.other_kernel,
         out: args.out.clone(),
     };
     let kinds = Costly::ALL.len();
-    let table = with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&order, cancel, show));
+    let table =
+        with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&request, cancel, show));
     let Some(table) = table? else {
         return Ok(note_stopped("; nothing was written"));
     };

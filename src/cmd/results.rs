@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Exit;
 use super::options::{Choice, SIDES, StoreArgs, by_name, number, one_of, percent, workload};
 use super::output::{OutputArgs, note, print_list, write_bytes, write_stdout};
-use crate::flow::{self, Error, HistoryOrder, Stored, StoredResult};
+use crate::flow::{self, Error, HistoryRequest, Stored, StoredResult};
 use crate::model::{Blame, Comparison, METRICS, Saved, SavedResult, Side, Sides, result_schema};
 use crate::plan::THRESHOLD_PERCENT;
 use crate::report::{Document, EXPORTS, Export, Shape, to_json, versions};
@@ -409,7 +409,7 @@ Examples:
   ktax history open-close --function __fput --along v6.1,v6.6,v6.12";
 
 pub fn history(args: &HistoryArgs) -> Result<Exit, Error> {
-    let history = args.store.open()?.history(&HistoryOrder {
+    let history = args.store.open()?.history(&HistoryRequest {
         rows: args.rows.clone(),
         function: args.function.clone(),
         metric: args.metric.clone(),

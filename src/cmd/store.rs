@@ -9,7 +9,9 @@ use super::Exit;
 use super::options::{StoreArgs, StoreJsonArgs, number};
 use super::output::{note, path_text, print_list, write_text_or_json};
 use crate::cache::survey;
-use crate::flow::{self, Added, Budget, CacheKind, CacheSurvey, Cleaned, Error, Prune, PruneOrder};
+use crate::flow::{
+    self, Budget, CacheKind, CacheSurvey, Cleaned, Error, ImportSummary, PrunePlan, PruneRequest,
+};
 use crate::model::Blame;
 use crate::report::whole;
 use crate::store::{Store, StoreCheck};
@@ -195,7 +197,7 @@ fn list_guests(args: &DuArgs) -> Result<Exit, Error> {
 }
 
 fn prune(args: &PruneArgs) -> Result<Exit, Error> {
-    let order = PruneOrder {
+    let order = PruneRequest {
         ids: args.ids.clone(),
         subject: args.subject.clone(),
         guest: args.guest.clone(),
@@ -221,7 +223,7 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
     )
 }
 
-fn prune_text(prune: &Prune, is_dry_run: bool) -> String {
+fn text_of(prune: &PrunePlan, is_dry: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
     if is_dry_run {
         lines.extend(prune.files.iter().map(|file| {
@@ -260,7 +262,7 @@ fn prune_text(prune: &Prune, is_dry_run: bool) -> String {
     lines.join("\n")
 }
 
-fn prune_json(prune: &Prune, is_dry_run: bool) -> serde_json::Value {
+fn json_of(prune: &PrunePlan, is_dry: bool) -> serde_json::Value {
     let files = prune.files.iter().map(|file| {
         json!({ "kind": file.kind, "id": file.object, "path": path_text(&file.path),
                 "what": file.what, "bytes": file.bytes })
@@ -313,7 +315,7 @@ fn index(args: &IndexArgs) -> Result<Exit, Error> {
 
 fn export(args: &ExportArgs) -> Result<Exit, Error> {
     let store = args.store.root()?;
-    let mut added = Added::default();
+    let mut added = ImportSummary::default();
     for path in &args.paths {
         added += flow::copy_store(&store, path)?;
     }
@@ -335,7 +337,7 @@ pub struct ImportArgs {
 /// Exits with 1 if something could not be kept.
 pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
     let store = args.store.store.root()?;
-    let mut added = Added::default();
+    let mut added = ImportSummary::default();
     for path in &args.paths {
         match import_path(path, &store) {
             // Among several paths a wrong one does not stop the others.
@@ -347,13 +349,13 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
             result => added += result?,
         }
     }
-    if added == Added::default() {
-        note!("ktax: the store already had everything");
+    if added == ImportSummary::default() {
+        note!("ktax: the store had all of it");
     }
     print_added(&args.store, "kept", &added)
 }
 
-fn import_path(path: &Path, store: &Path) -> Result<Added, Error> {
+fn added_from(path: &Path, store: &Path) -> Result<ImportSummary, Error> {
     match flow::is_store(path)? {
         true => flow::copy_store(path, store),
         false => flow::import(path, store),
@@ -361,8 +363,8 @@ fn import_path(path: &Path, store: &Path) -> Result<Added, Error> {
 }
 
 /// Prints what was added to a store, and why the rest was refused.
-pub fn print_added(store: &StoreJsonArgs, verb: &str, added: &Added) -> Result<Exit, Error> {
-    let Added { measurements, results, tags, refused } = added;
+pub fn print_added(store: &StoreJsonArgs, did: &str, added: &ImportSummary) -> Result<Exit, Error> {
+    let ImportSummary { measurements, results, tags, refused } = added;
     for reason in refused {
         note!("ktax: {}", escape(reason));
     }

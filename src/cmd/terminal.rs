@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use super::options::cancel;
 use super::output::{self, note};
 use crate::flow::remaining::{
-    Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, duration_text, load_rates,
-    store_rates,
+    Part, Rates, RemainingPairs, RemainingRuns, RemainingTask, Work, format_duration, store_rates,
+    stored_rates,
 };
 use crate::flow::{
     Cancel, Error, Event, KernelTask, Observer, Progress, RunEvent, Timing, max_pairs_for,
@@ -29,8 +29,7 @@ const MIN_TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Observer that shows progress on a terminal, or in a log.
 pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
-    remaining: Arc<Mutex<Remaining>>,
-    /// Start of the command.
+    remaining: Arc<Mutex<RemainingRuns>>,
     started: Instant,
     /// Start of the current part of a ledger or a search.
     part_started: Mutex<Instant>,
@@ -56,14 +55,14 @@ impl Terminal {
         let started = Instant::now();
         Terminal {
             bar: Mutex::default(),
-            remaining: Arc::new(Mutex::new(Remaining::new(load_rates()))),
+            remaining: Arc::new(Mutex::new(RemainingRuns::new(stored_rates()))),
             started,
             part_started: Mutex::new(started),
             last_line: Mutex::new(started),
             last_tick: Mutex::new(started),
             pairs: Mutex::default(),
-            tasks: Mutex::new(RemainingTask::new(load_rates(), cpus())),
-            has_explained_estimates: AtomicBool::new(false),
+            tasks: Mutex::new(RemainingTask::new(stored_rates(), cpus())),
+            has_peeked: AtomicBool::new(false),
             log_line: Box::new(|text| note!("ktax: {text}")),
         }
     }
@@ -84,12 +83,12 @@ impl Terminal {
         lock(&self.part_started).elapsed()
     }
 
-    /// Bar of runs, with the estimated time left.
+    /// Bar of runs, with the time left by the stored rates.
     fn bar(&self) -> ProgressBar {
         let (remaining, started) = (Arc::clone(&self.remaining), self.started);
         let left = move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
             let left = lock(&remaining).left(started.elapsed());
-            let _ = write!(to, "{}", duration_text(left));
+            let _ = write!(to, "{}", format_duration(left));
         };
         let bar = bar_of_runs(0);
         let style = style("{bar:24} {pos}/{len} runs  {left} left  {wide_msg}");
@@ -113,7 +112,7 @@ impl Terminal {
         let ((done, total), left) =
             (remaining.run_counts(), remaining.left(self.started.elapsed()));
         let total = counted(total, "run");
-        format!("{done} of {total}; about {} left", duration_text(left))
+        format!("{done} of {total}; about {} left", format_duration(left))
     }
 }
 
@@ -148,7 +147,7 @@ impl Observer for Terminal {
         }
         if task.is_over {
             self.clear();
-            self.store_rates(&lock(&self.tasks).new_rates());
+            self.rates_measured(&lock(&self.tasks).measured_rates());
             return;
         }
         self.with_bar(
@@ -212,7 +211,7 @@ impl Observer for Terminal {
         if runs == 0 {
             return;
         }
-        self.store_rates(&lock(&self.remaining).rates());
+        self.rates_measured(&lock(&self.remaining).rates());
         note!(
             "ktax: {} in {:.1} s; sum over all VMs: {:.1} s for {}, {:.1} s for runs",
             counted(runs, "run"),
@@ -227,7 +226,7 @@ impl Observer for Terminal {
         note!("ktax: longest runs: {}", longest_runs(timing));
     }
 
-    fn store_rates(&self, rates: &Rates) {
+    fn rates_measured(&self, rates: &Rates) {
         store_rates(rates);
     }
 
@@ -286,7 +285,7 @@ impl Terminal {
         let left = pairs.left(self.started.elapsed(), total, done.cap.map(max_pairs_for));
         if let Some(left) = left {
             let for_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
-            line += &format!("; at most {} left{for_all}", duration_text(left));
+            line += &format!("; at most {} left{for_all}", format_duration(left));
         }
         line
     }

@@ -10,7 +10,7 @@ use super::Exit;
 use super::options::{built_in, cancel, number, workload};
 use super::output::{OutputArgs, list_options, note, print_list, write_stdout, write_words};
 use super::terminal::with_bar_of_runs;
-use crate::flow::{self, Ended, Error, Limits, NativeRuns, Touched, cache_directory};
+use crate::flow::{self, Ended, Error, Limits, NativeWorkload, Touched, cache_directory};
 use crate::model::NativeTable;
 use crate::plan::{
     self, BuiltIn, Definition, ExperimentFile, Ledger, definitions, with_definitions,
@@ -255,12 +255,12 @@ Examples:
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
 fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
-    let runs = NativeRuns::all(&args.names, &args.params, args.samples, args.counters)?;
+    let orders = NativeWorkload::all(&args.names, &args.params, args.samples, args.counters)?;
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::with_seconds(args.time_limit);
-    let run_count = runs.iter().map(NativeRuns::count).sum();
-    let (tables, ended) = with_bar_of_runs(run_count, true, |cancel, show| {
-        NativeRuns::run_all(&runs, &cache, limits, cancel.clone(), show)
+    let runs = orders.iter().map(NativeWorkload::runs).sum();
+    let (tables, ended) = with_bar_of_runs(runs, true, |cancel, show| {
+        NativeWorkload::run_all(&orders, &cache, limits, cancel.clone(), show)
     })?;
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes have ended and their files were removed");

@@ -1,5 +1,6 @@
-//! Searches for the commits, options, patches or parameters that carry a difference.
+//! Searches for the commits, options, patches or parameters that cause a difference.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Error;
@@ -13,8 +14,8 @@ use super::store::keep_result;
 use crate::disk::{read_own_text, sha256};
 use crate::kernel;
 use crate::model::{
-    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point,
-    Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
+    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, ErrorContext,
+    Plan, Point, Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
@@ -30,9 +31,9 @@ pub enum Search {
         /// Command that resumes the search.
         next: String,
     },
-    /// Base and change do not differ in a way that can be searched.
+    /// Base and change do not differ, so there is nothing to search.
     Nothing(Box<NothingToSearch>),
-    /// The search has found the elements that carry the difference.
+    /// The search has found the elements that cause the difference.
     Found(Box<Bisection>),
 }
 
@@ -47,11 +48,12 @@ impl Search {
     }
 }
 
-/// Share of the whole difference below which an element is not searched for.
-const NEGLIGIBLE: f64 = 0.01;
+/// Share of the whole difference up to which a smaller difference is not searched.
+const NEGLIGIBLE_SHARE: f64 = 0.01;
 
-/// Share of the whole difference above which a function points to the commit that caused it.
-const TELLING: f64 = 0.1;
+/// Share of the whole difference from which a function's own difference makes the commits that
+/// touch the function likely causes.
+const MIN_FUNCTION_SHARE: f64 = 0.1;
 
 /// Compares base and change, then searches the elements between them. `out` is the directory of the
 /// search.
@@ -66,19 +68,21 @@ pub fn start(
     make_absolute(base)?;
     make_absolute(change)?;
     let chain = plan::chain(base, change)?;
-    let store = SearchDir { root: out.to_owned() };
-    if store.bisection().exists() {
-        let (path, again) = (out.display(), shell_path(out));
-        return Err(Error::user(format!("{path} has a search already"))
-            .next(format!("resume it with `ktax bisect run {again}`, or give --out a new name")));
+    let search_dir = SearchDir { root: out.to_owned() };
+    if search_dir.bisection().exists() {
+        let (path, shell_dir) = (out.display(), shell_path(out));
+        return Err(Error::user(format!("{path} has a search already")).next(format!(
+            "resume it with `ktax bisect run {shell_dir}`, or give --out a new name"
+        )));
     }
     session.check_names(&ExperimentMethod::Counts(method.clone()))?;
     let known = known_elements(chain, method)?;
     let plan = counts::plan(&experiment, session)?;
-    let Some(comparison) = compare(&store.bounds(), plan.clone().map_method(Into::into), session)?
+    let Some(comparison) =
+        compare(&search_dir.bounds(), plan.clone().map_method(Into::into), session)?
     else {
-        let again = shell_path(&store.root);
-        let next = format!("type the same command again with --out {again}");
+        let shell_dir = shell_path(&search_dir.root);
+        let next = format!("type the same command again with --out {shell_dir}");
         return Ok(Search::Stopped { next });
     };
     let row = &comparison.rows[0];
@@ -88,7 +92,7 @@ pub fn start(
     };
     let elements = match known {
         Some(elements) => elements,
-        None => options_between(&experiment.method, &store, session)?,
+        None => options_between(&experiment.method, &search_dir, session)?,
     };
     let likely = match chain {
         Chain::Commits => {
@@ -101,38 +105,39 @@ pub fn start(
         again,
         ..new_bisection(&experiment.title, chain, elements, likely, row, effect)
     };
-    store.write(&bisection)?;
-    let _lock = AnyRunDir::open(&store.bounds())?.lock()?;
-    search_places(&store, &plan, bisection, session)
+    search_dir.write(&bisection)?;
+    let _lock = AnyRunDir::open(&search_dir.bounds())?.lock()?;
+    search_places(&search_dir, &plan, bisection, session)
 }
 
 /// Resumes a search that was stopped, or returns one that is finished.
 pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
-    let store = SearchDir { root: dir.to_owned() };
-    if let Some(comparison) = unsearched(&store)? {
+    let search_dir = SearchDir { root: dir.to_owned() };
+    if let Some(comparison) = comparison_without_change(&search_dir)? {
         return Ok(nothing_to_search(comparison, String::new()));
     }
-    let bisection = store.read()?;
-    let bounds = AnyRunDir::open(&store.bounds())?;
+    let bisection = search_dir.read()?;
+    let bounds = AnyRunDir::open(&search_dir.bounds())?;
     let _lock = bounds.lock()?;
     let AnyRunDir::Counts(counts) = &bounds else {
         return Err(damaged(bounds.root(), "it is not of the exact engine"));
     };
-    search_places(&store, counts.plan(), bisection, session)
+    search_places(&search_dir, counts.plan(), bisection, session)
 }
 
 fn nothing_to_search(comparison: Comparison, between: String) -> Search {
     Search::Nothing(Box::new(NothingToSearch::new(comparison, between)))
 }
 
-/// Comparison of base and change of a search that ended because they do not differ.
-fn unsearched(store: &SearchDir) -> Result<Option<Comparison>, Error> {
-    if store.bisection().exists() || !store.bounds().is_dir() {
+/// Comparison of a search that ended because base and change do not differ; `None` for other
+/// searches.
+fn comparison_without_change(search_dir: &SearchDir) -> Result<Option<Comparison>, Error> {
+    if search_dir.bisection().exists() || !search_dir.bounds().is_dir() {
         return Ok(None);
     }
-    let ended = AnyRunDir::open(&store.bounds())?.comparison()?;
+    let finished = AnyRunDir::open(&search_dir.bounds())?.comparison()?;
     let is_change = |row: &Row| row.verdict.is_change();
-    Ok(ended.filter(|comparison| !comparison.rows.iter().any(is_change)))
+    Ok(finished.filter(|comparison| !comparison.rows.iter().any(is_change)))
 }
 
 /// Refuses several rows, because a search follows one cost, and fewer layouts than a verdict needs.
@@ -153,7 +158,9 @@ fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
 /// Makes all paths absolute, so that the search can be resumed from another directory.
 fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
     let absolute = |path: &str| -> Result<String, Error> {
-        Ok(std::path::absolute(path)?.display().to_string())
+        let absolute = std::path::absolute(path);
+        let absolute = absolute.or_host(format!("cannot use {path:?}"), "give an absolute path")?;
+        Ok(absolute.display().to_string())
     };
     let is_here = |path: &str| Path::new(path).exists();
     let built_in = |name: &str| matches!(name, "base" | "defconfig" | "running");
@@ -175,7 +182,7 @@ fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
 }
 
 /// Elements between base and change; `None` for options, which are only known after a build.
-/// Revisions become the commits that they name now.
+/// Revisions in `experiment` are replaced by the commits that they name now.
 fn known_elements(
     chain: Chain,
     experiment: &mut CountsExperiment,
@@ -202,15 +209,16 @@ fn known_elements(
     }
 }
 
-/// Options that differ between the finished configurations, which are written to the directory.
+/// Options that differ between the final configurations. The base's configuration is written to the
+/// search's directory.
 fn options_between(
     experiment: &CountsExperiment,
-    store: &SearchDir,
+    search_dir: &SearchDir,
     session: &Session<'_>,
 ) -> Result<Vec<Element>, Error> {
     let Sides { base, change } = &experiment.asked.subjects;
     let (base, change) = (built_config(base, session)?, built_config(change, session)?);
-    store.write_config(0, &base)?;
+    search_dir.write_config(0, &base)?;
     kernel::options_between(&base, &change)
 }
 
@@ -221,21 +229,26 @@ fn tree_of(subject: &Subject) -> &Path {
 /// Configuration of a Subject after Kconfig.
 fn built_config(subject: &Subject, session: &Session<'_>) -> Result<String, Error> {
     let built = session.obtain(subject)?;
-    let path = built.config.expect("what was built has a configuration");
-    Ok(std::fs::read_to_string(path)?)
+    let path = built.config.expect("a kernel that was built has a configuration");
+    read_config(&path)
 }
 
-/// Indexes of the commits that touch the functions which carry the difference.
+fn read_config(path: &Path) -> Result<String, Error> {
+    let what = || format!("cannot read the configuration {}", path.display());
+    fs::read_to_string(path).or_host(what(), "make the file readable")
+}
+
+/// Indexes of the commits that touch functions with a large part of the difference.
 fn likely_commits(
     base: &Subject,
     elements: &[Element],
     effect: &Effect,
 ) -> Result<Vec<usize>, Error> {
-    let is_telling = |share: f64| share.abs() > TELLING * effect.delta.abs();
+    let is_large = |delta: f64| delta.abs() > MIN_FUNCTION_SHARE * effect.delta.abs();
     let functions = effect.functions.iter();
-    let telling =
-        functions.filter(|function| is_telling(function.delta) || is_telling(function.rep_delta));
-    let names: Vec<&str> = telling.map(|function| function.function.as_str()).collect();
+    let large =
+        functions.filter(|function| is_large(function.delta) || is_large(function.rep_delta));
+    let names: Vec<&str> = large.map(|function| function.function.as_str()).collect();
     kernel::commits_touching(tree_of(base), elements, &names)
 }
 
@@ -256,7 +269,7 @@ fn new_bisection(
         likely_elements: likely,
         row: row.row.clone(),
         metric: effect.metric.clone(),
-        negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE),
+        negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE_SHARE),
         points: points.into(),
         again: Vec::new(),
         carriers: None,
@@ -268,43 +281,43 @@ fn cost_of_side(row: &Row, effect: &Effect, side: Side) -> f64 {
     effect.samples.get(side)[0] as f64 / row.ops as f64
 }
 
-/// Measures one place after the other, and writes each to the directory. The caller holds the lock
-/// of `bounds`, so that nobody else searches here.
+/// Measures one place after the other, and writes the search to its directory after each. The
+/// caller holds the lock of `bounds`, so that no other process searches in this directory.
 fn search_places(
-    store: &SearchDir,
+    search_dir: &SearchDir,
     bounds: &Plan<CountsPlan>,
     mut bisection: Bisection,
     session: &Session<'_>,
 ) -> Result<Search, Error> {
-    let stopped =
-        || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(&store.root)) };
+    let path = shell_path(&search_dir.root);
+    let stopped = || Search::Stopped { next: format!("type `ktax bisect run {path}`") };
     while let Some(place) = with_search(&bisection, |search| search.next_position()) {
         if session.is_cancelled() {
             return Ok(stopped());
         }
-        // The first comparison measured both ends, and is one part.
+        // The comparison of both ends is part 0.
         let index = bisection.points.len() - 1;
         let count = index + expected_places(&bisection, place);
         session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(&report::point_name(&bisection, place));
-        let Some(point) = measure_place(store, bounds, &bisection, place, session)? else {
+        let Some(point) = measure_place(search_dir, bounds, &bisection, place, session)? else {
             return Ok(stopped());
         };
         bisection.points.insert(place, point);
-        store.write(&bisection)?;
+        search_dir.write(&bisection)?;
     }
     bisection.carriers = Some(carriers(&bisection));
-    write_result(&store.root, "bisection.json", &bisection)?;
+    write_result(&search_dir.root, BISECTION, &bisection)?;
     keep_result(&bisection, session);
     Ok(Search::Found(Box::new(bisection)))
 }
 
-/// Number of places that must be measured to follow one carrier to its element: each halves the
-/// stretch around `place`.
+/// Number of places that must be measured to find one element by binary search in the stretch
+/// around `place`.
 fn expected_places(bisection: &Bisection, place: usize) -> usize {
-    let before = bisection.points.range(..place).next_back().map_or(0, |(place, _)| *place);
-    let after = bisection.points.range(place..).next().map_or(place, |(place, _)| *place);
-    let stretch = (after - before).max(2);
+    let start = bisection.points.range(..place).next_back().map_or(0, |(start, _)| *start);
+    let end = bisection.points.range(place..).next().map_or(place, |(end, _)| *end);
+    let stretch = (end - start).max(2);
     stretch.next_power_of_two().trailing_zeros() as usize
 }
 
@@ -325,24 +338,24 @@ fn carriers(bisection: &Bisection) -> Vec<Carrier> {
     with_search(bisection, |search| search.jumps()).into_iter().map(carrier).collect()
 }
 
-/// Measures one place; `None` if the user stopped it.
+/// Measures one place; `None` if the user stopped the search.
 fn measure_place(
-    store: &SearchDir,
+    search_dir: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
     place: usize,
     session: &Session<'_>,
 ) -> Result<Option<Point>, Error> {
     check_patches(bisection, place)?;
-    let experiment = experiment_at(store, bounds, bisection, place)?;
+    let experiment = experiment_at(search_dir, bounds, bisection, place)?;
     let plan = match counts::plan(&experiment, session) {
         Ok(plan) => plan,
         Err(error) if error.is_cancelled() => return Ok(None),
         Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
     check_same_base(bounds, &plan)?;
-    let dir = store.root.join(format!("{place:05}"));
-    match compare_with_base_of(&store.bounds(), &dir, plan.map_method(Into::into), session)? {
+    let dir = search_dir.root.join(format!("{place:05}"));
+    match compare_with_base_of(&search_dir.bounds(), &dir, plan.map_method(Into::into), session)? {
         None => Ok(None),
         Some(comparison) => point_of_row(&comparison.rows[0], &bisection.metric).map(Some),
     }
@@ -364,14 +377,15 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
     for patch in &bisection.elements[..place] {
         if patch_hash(&patch.name)? != patch.title {
             let patch = &patch.name;
-            return Err(Error::user(format!("{patch} is not what it was when the search began"))
+            return Err(Error::user(format!("{patch} was edited after the search began"))
                 .next("start again in a new directory"));
         }
     }
     Ok(())
 }
 
-/// Refuses another base kernel, QEMU or ktax: later counts would not compare with the first ones.
+/// Refuses another base kernel, QEMU or ktax than that of the first comparison, because counts
+/// would not compare.
 fn check_same_base(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), Error> {
     let (planned, bounds) = (&plan.method, &bounds.method);
     if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
@@ -385,9 +399,9 @@ fn check_same_base(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result
     )))
 }
 
-/// Experiment for one place, with one Layout: both sides have the same one.
+/// Experiment for one place, with one Layout, which is the same on both Sides.
 fn experiment_at(
-    store: &SearchDir,
+    search_dir: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
     place: usize,
@@ -395,8 +409,8 @@ fn experiment_at(
     let (chain, elements) = (bisection.chain, &bisection.elements[..place]);
     let config = match chain {
         Chain::Options => {
-            let base = std::fs::read_to_string(store.config(0)?)?;
-            store.write_config(place, &kernel::with_options(&base, elements)?)?
+            let base = read_config(&search_dir.config(0)?)?;
+            search_dir.write_config(place, &kernel::with_options(&base, elements)?)?
         }
         _ => PathBuf::new(),
     };
@@ -418,8 +432,8 @@ fn experiment_at(
     Ok(Experiment { title, seed, threshold_percent, method })
 }
 
-/// Cost of the change, or why it has none. An error means a fault of the host: trying again may
-/// help.
+/// Cost of the change, or the reason why it has none. An error is a failure of the host, which may
+/// not happen again.
 fn point_of_row(row: &Row, metric: &str) -> Result<Point, Error> {
     if let Some(failed) = row.failures.first() {
         return match failed.failure.is_worth_retrying() {
@@ -455,7 +469,8 @@ impl SearchDir {
     /// Path of the configuration of a place; the base is place 0.
     fn config(&self, place: usize) -> Result<PathBuf, Error> {
         // The path is in the plan, which must not depend on the current directory.
-        let root = std::path::absolute(&self.root)?;
+        let root = std::path::absolute(&self.root)
+            .or_host("cannot find the current directory", "go to one")?;
         Ok(root.join(format!("{place:05}.config")))
     }
 
@@ -480,7 +495,7 @@ impl SearchDir {
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
         match saved.map(|saved| saved.result) {
             Some(SavedResult::Bisection(bisection)) => Ok(*bisection),
-            _ => Err(refuse("its bisection.json is another result".into())),
+            _ => Err(refuse(format!("{BISECTION} has a result of another command"))),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A campaign measures many Subjects over the same rows, in shards that any scheduler runs on any
-//! machine. The machines share one directory, or have copies of it.
+//! Campaigns measure many Subjects over the same rows, in shards that any scheduler may run on any
+//! machine. The machines share the campaign's directory, or have copies of it.
 
 mod shard;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use super::remaining::{Rates, Remaining, Work, load_rates};
+use super::remaining::{Rates, RemainingRuns, Work, stored_rates};
 use super::session::Session;
 use super::store::copy_store;
 use super::stored::{Stored, compare};
@@ -31,8 +31,8 @@ use crate::text::{counted, escape, shell_path};
 pub use shard::{ShardEnd, build, run, write_slurm};
 
 /// Plans a campaign in a new directory: gets the kernels that are not built from source, takes
-/// measurements from the store, and divides the others into `shards`, or into shards of about ten
-/// minutes.
+/// measurements from the store, and divides the missing ones into `shards`, or into shards of about
+/// ten minutes.
 pub fn plan(
     campaign: &Campaign,
     out: &Path,
@@ -56,20 +56,20 @@ pub fn plan(
         CampaignSubject { subject: experiment.method.asked.subjects.base.clone(), kernel }
     };
     planned.subjects = subjects.map(subject).collect();
-    let known = known_measurements(&planned, session)?;
-    let costs = row_costs(&planned, &known);
+    let stored = stored_measurements(&planned, session)?;
+    let costs = row_costs(&planned, &stored);
     let counted = plan::divide(&costs, shards).into_iter().map(Shard::Counts);
     planned.timed = timed.iter().map(|(name, _)| name.clone()).collect();
-    // Timed shards come last, because nothing may run beside them.
+    // Timed shards come last, because no other work may run on the machine with them.
     planned.shards = counted.chain(planned.timed.iter().cloned().map(Shard::Times)).collect();
-    write_directory(out, planned, &known, &kernels, timed)
+    write_directory(out, planned, &stored, &kernels, timed)
 }
 
 /// Plan without its Subjects and shards.
 fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
     let first = campaign.subjects.first();
-    let usual = Machine::default();
-    let machine = first.map_or(usual, |experiment| experiment.method.asked.machine.clone());
+    let default = Machine::default();
+    let machine = first.map_or(default, |experiment| experiment.method.asked.machine.clone());
     qemu.check_cpu(&machine.cpu)?;
     let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
     let Measures::Counts { key, .. } = engine.measures else {
@@ -92,7 +92,7 @@ fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPla
     })
 }
 
-/// Kernel of an experiment; `None` if a shard of its own builds it.
+/// Kernel of an experiment; `None` if it is built from source, which is done later.
 fn kernel_unless_built(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
@@ -100,7 +100,7 @@ fn kernel_unless_built(
     let subject = &experiment.method.asked.subjects.base;
     let spec: KernelSpec = subject.kernel.parse()?;
     if spec.is_source() {
-        session.talking(|talk| kernel::check(subject, &session.cache, talk))?;
+        session.with_talk(|talk| kernel::check(subject, &session.cache, talk))?;
         return Ok(None);
     }
     session.obtain(subject).map(Some)
@@ -116,8 +116,8 @@ fn timed_plans(
     for named in &campaign.timed {
         let path = Path::new(named);
         let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
-        let refuse = |what: &str| {
-            Error::user(format!("{named} is {what}"))
+        let refuse = |kind: &str| {
+            Error::user(format!("{named} is {kind}"))
                 .next("remove it from `timed`, which takes timed experiments without a sweep")
         };
         if !file.sweep.is_empty() {
@@ -138,41 +138,41 @@ fn timed_plans(
 }
 
 /// Measurements that the store has, by Subject and row.
-fn known_measurements(
+fn stored_measurements(
     planned: &CampaignPlan,
     session: &Session<'_>,
 ) -> Result<Vec<Vec<Option<Measurement>>>, Error> {
     let store = session.store.as_ref().map(|used| &used.store);
-    let known_row = |subject: usize, row: usize| {
-        let known = planned.subjects[subject].kernel.as_ref().zip(store);
-        let found =
-            known.map(|(kernel, store)| store.get(&planned.measurand(subject, row, kernel)));
+    let stored_row = |subject: usize, row: usize| {
+        let kernel_and_store = planned.subjects[subject].kernel.as_ref().zip(store);
+        let found = kernel_and_store
+            .map(|(kernel, store)| store.get(&planned.measurand(subject, row, kernel)));
         // Unreadable measurements are made again.
         found.and_then(Result::ok).flatten()
     };
     let rows = 0..planned.workloads.len();
-    let known_subject = |subject| rows.clone().map(|row| known_row(subject, row)).collect();
-    Ok((0..planned.subjects.len()).map(known_subject).collect())
+    let stored_rows = |subject| rows.clone().map(|row| stored_row(subject, row)).collect();
+    Ok((0..planned.subjects.len()).map(stored_rows).collect())
 }
 
-/// Estimated seconds of each row on one CPU; `None` for rows that are measured.
-fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<SubjectCosts> {
-    let rates = load_rates();
+/// Estimated seconds of each row on one CPU; `None` for rows that the store has.
+fn row_costs(planned: &CampaignPlan, stored: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
+    let rates = stored_rates();
     let seconds_of = |rows: &[&str]| estimated_seconds(planned, rows, rates.clone());
     let boots = seconds_of(&[]);
     let rows: Vec<f64> =
         planned.workloads.iter().map(|workload| seconds_of(&[&workload.row]) - boots).collect();
-    let left = |known: &Vec<Option<Measurement>>| {
-        let pairs = rows.iter().zip(known);
-        pairs.map(|(cost, known)| known.is_none().then_some(cost.max(0.0))).collect()
+    let missing = |stored: &Vec<Option<Measurement>>| {
+        let pairs = rows.iter().zip(stored);
+        pairs.map(|(cost, stored)| stored.is_none().then_some(cost.max(0.0))).collect()
     };
-    known.iter().map(|known| SubjectCosts { boots, rows: left(known) }).collect()
+    stored.iter().map(|stored| Costs { boots, rows: missing(stored) }).collect()
 }
 
 fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
     let Key { engine, .. } = planned.key.clone();
     let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-    let mut remaining = Remaining::new(rates);
+    let mut remaining = RemainingRuns::new(rates);
     remaining.begin(Work { engine, boots: planned.layouts.len(), rows, jobs: 1 });
     remaining.left(Duration::ZERO).as_secs_f64()
 }
@@ -181,13 +181,13 @@ fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64
 fn write_directory(
     out: &Path,
     planned: CampaignPlan,
-    known: &[Vec<Option<Measurement>>],
+    stored: &[Vec<Option<Measurement>>],
     kernels: &[Option<Kernel>],
     timed: Vec<(String, crate::model::Plan)>,
 ) -> Result<CampaignDir, Error> {
     let dir = CampaignDir::new(out, planned);
     let store = Store::new(dir.store());
-    for measurement in known.iter().flatten().flatten() {
+    for measurement in stored.iter().flatten().flatten() {
         store.put(measurement)?;
     }
     for kernel in kernels.iter().flatten() {
@@ -199,12 +199,12 @@ fn write_directory(
     dir.begin()
 }
 
-/// First names of rows, and the number of the others.
+/// First names of rows, and the number of further rows.
 pub fn first_names(rows: &[String]) -> String {
-    /// This many names fit into two lines of a terminal.
-    const SHOWN: usize = 4;
-    let names = rows.iter().take(SHOWN).map(|row| escape(row)).collect::<Vec<_>>().join(", ");
-    match rows.len().saturating_sub(SHOWN) {
+    /// Four names fit into two lines of a terminal.
+    const MAX_NAMES: usize = 4;
+    let names = rows.iter().take(MAX_NAMES).map(|row| escape(row)).collect::<Vec<_>>().join(", ");
+    match rows.len().saturating_sub(MAX_NAMES) {
         0 => names,
         more => format!("{names} and {more} more"),
     }
@@ -274,7 +274,7 @@ fn unmeasured(
 }
 
 /// Copies measurements of these units from a user's store into the campaign's store. Unreadable
-/// ones are skipped, and so measured again.
+/// measurements are skipped, and therefore made again.
 fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result<(), Error> {
     let to = Store::new(dir.store());
     for unit in units {
@@ -320,20 +320,21 @@ pub struct ShardStatus {
     pub missing: Vec<String>,
     /// Failures in a guest: `row of subject`, and why.
     pub failed: Vec<(String, String)>,
-    /// Subjects whose kernels are yet to be built.
+    /// Subjects whose kernels are not built yet.
     pub unbuilt: Vec<usize>,
     /// Estimated seconds that the missing rows take on one CPU; 0 for timed experiments.
     pub seconds: f64,
 }
 
+/// Progress of all shards, and of the rows that the store has lost, as one more shard.
 pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     let shards = dir.plan().shards.iter().enumerate();
     let mut shards: Vec<ShardStatus> = shards
         .map(|(number, shard)| shard_status(dir, number, shard))
         .collect::<Result<_, Error>>()?;
-    // Planned rows of the store need no work unless they are lost.
-    if let Some(known) = dir.plan().shard(shards.len()) {
-        let lost = shard_status(dir, shards.len(), &known)?;
+    // The shard after the last one has the rows that the store had when the campaign was planned.
+    if let Some(stored) = dir.plan().shard(shards.len()) {
+        let lost = shard_status(dir, shards.len(), &stored)?;
         if !lost.missing.is_empty() || !lost.failed.is_empty() {
             shards.push(lost);
         }
@@ -344,9 +345,9 @@ pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
 fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
     let mut status = ShardStatus { number, ..ShardStatus::default() };
     if let Some(name) = shard.timed() {
-        let is_there = AnyRunDir::open(&dir.timed_dir(name))?.comparison()?.is_some();
-        let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
-        (status.total, status.missing) = (1, named.into_iter().collect());
+        let is_done = AnyRunDir::open(&dir.timed_dir(name))?.comparison()?.is_some();
+        let missing = Some(format!("the timed experiment {name}")).filter(|_| !is_done);
+        (status.total, status.missing) = (1, missing.into_iter().collect());
     }
     for unit in shard.units() {
         status.total += unit.rows.len();
@@ -363,30 +364,30 @@ fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<Shard
 
 /// Results of a campaign.
 #[derive(Debug, Default)]
-pub struct Collected {
+pub struct CollectedResults {
     /// Comparisons of each Subject with the one before it, then the timed experiments.
     pub comparisons: Vec<Comparison>,
     /// Failures in a guest: `row of subject`, and why.
     pub failed: Vec<(String, String)>,
-    /// Why files of the directory or its copies are not used.
+    /// Reasons why files of the directory or its copies are not used.
     pub refused: Vec<String>,
     /// Number of pages that were written.
     pub pages: usize,
 }
 
-/// Brings together the results of the shards, from the directory and from copies of it that other
-/// machines have used: compares each Subject with the one before it, writes pages, and copies
-/// everything to the user's store.
+/// Collects the results of the shards from the directory, and from its copies on other machines:
+/// compares each Subject with the one before it, writes pages, and copies all measurements and
+/// results to the user's store.
 pub fn collect(
     dir: &CampaignDir,
     copies: &[PathBuf],
     session: &Session<'_>,
-) -> Result<Collected, Error> {
+) -> Result<CollectedResults, Error> {
     let mut dirs = vec![dir.clone()];
     for copy in copies {
         dirs.push(open_copy(dir, copy)?);
     }
-    let mut collected = Collected::default();
+    let mut collected = CollectedResults::default();
     for copy in &dirs {
         take_copy(dir, copy, &mut collected)?;
     }
@@ -410,26 +411,25 @@ pub fn collect(
     Ok(collected)
 }
 
-/// Opens a copy of the directory that another machine has used, and refuses that of another
-/// campaign.
+/// Opens a copy of the directory, and refuses a directory of another campaign.
 fn open_copy(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
     let copy = CampaignDir::open(path)?;
     match copy.plan() == dir.plan() {
         true => Ok(copy),
         false => {
-            let (path, wanted) = (path.display(), dir.root().display());
+            let (path, original) = (path.display(), dir.root().display());
             Err(Error::user(format!("{path} is of another campaign"))
-                .next(format!("collect copies of {wanted} alone")))
+                .next(format!("only collect copies of {original}")))
         }
     }
 }
 
-/// Takes the campaign's kernels and measurements from a copy. A damaged file is moved aside in the
-/// directory itself, and left alone in a copy.
+/// Takes kernels and measurements of the campaign from a copy of its directory. Damaged files are
+/// moved aside in the directory itself, and stay where they are in a copy.
 fn take_copy(
     dir: &CampaignDir,
     copy: &CampaignDir,
-    collected: &mut Collected,
+    collected: &mut CollectedResults,
 ) -> Result<(), Error> {
     for subject in dir.plan().subjects_to_build() {
         if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
@@ -464,7 +464,7 @@ fn take_copy(
     Ok(())
 }
 
-/// All measurements that the campaign makes, as far as its kernels are known.
+/// All measurements of the campaign, except those of kernels that are not built yet.
 fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
     let plan = dir.plan();
     let mut measurands = Vec::new();
@@ -524,7 +524,7 @@ fn failed_in_guests(
 fn some_missing(missing: &[String], shards: &[usize], path: &Path) -> Error {
     let are = if missing.len() == 1 { "is" } else { "are" };
     let word = if shards.len() == 1 { "shard" } else { "shards" };
-    // A scheduler takes numbers so: `shards 1,2,7`.
+    // Schedulers accept this list of numbers: `1,2,7`.
     let numbers: Vec<String> = shards.iter().map(usize::to_string).collect();
     let (results, names) = (counted(missing.len(), "result"), first_names(missing));
     Error::user(format!("{results} {are} not measured: {names}")).next(format!(
@@ -546,10 +546,10 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
     };
     let mut comparisons = Vec::new();
     // Each subject is read once: it is first the change, then the base of the next one.
-    let mut before: Option<Vec<Option<Measurement>>> = None;
+    let mut previous: Option<Vec<Option<Measurement>>> = None;
     for subject in 0..plan.subjects.len() {
-        let now = rows_of(subject)?;
-        let pairs = before.into_iter().flatten().zip(&now);
+        let current = rows_of(subject)?;
+        let pairs = previous.into_iter().flatten().zip(&current);
         let both = |(base, change): (Option<Measurement>, &Option<Measurement>)| {
             Some(Sides { base: base?, change: change.clone()? })
         };
@@ -558,7 +558,7 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
         if rows.first().is_some_and(|row| row.base.measurand != row.change.measurand) {
             comparisons.push(compare(rows, plan.threshold_percent, &store)?);
         }
-        before = Some(now);
+        previous = Some(current);
     }
     Ok(comparisons)
 }

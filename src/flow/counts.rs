@@ -1,5 +1,5 @@
-//! Counts with the exact engine: gets both Kernels, makes every Boot and Run, and explains why a
-//! program does not repeat.
+//! Counts with the exact engine: gets both Kernels, makes every Boot and Run, and explains why the
+//! counts of a program differ between layouts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -43,13 +43,13 @@ pub(super) fn plan(
     qemu.check_cpus(machine.cpus)?;
     let user_space = programs::compiled_guest(guest.workloads_from.as_deref(), session)?;
     let packed = programs::pack(&method.asked, session)?;
-    let is_one = change.has_same_kernel(base);
-    if !is_one {
+    let is_same_kernel = change.has_same_kernel(base);
+    if !is_same_kernel {
         // Find mistakes in the change before the base is built.
-        session.talking(|talk| kernel::check(change, &session.cache, talk))?;
+        session.with_talk(|talk| kernel::check(change, &session.cache, talk))?;
     }
     let base = session.obtain(base)?.identity;
-    let change = match is_one {
+    let change = match is_same_kernel {
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
@@ -57,12 +57,13 @@ pub(super) fn plan(
     let (key, archives) =
         programs::key_with_archives(key, &user_space, &packed, guest.all_modules());
     let plan = experiment.plan(Sides { base, change }, key, archives)?;
-    pack_modules(&plan.method, session)?;
+    // Modules that are missing are reported now. The run finds the archives in the cache.
+    drop(pack_modules(&plan.method, session)?);
     Ok(plan)
 }
 
-/// Packs the modules that the guests of each Side load, with those that a real machine loads for
-/// its CPU. `None` for a Side that loads no modules of its own.
+/// Packs the modules that the guests of each Side load, and the modules that a real machine loads
+/// for its CPU. `None` for a Side without modules.
 fn pack_modules(
     plan: &CountsPlan,
     session: &Session<'_>,
@@ -74,7 +75,7 @@ fn pack_modules(
     Sides::try_from_fn(modules)
 }
 
-/// Makes every Boot that is missing.
+/// Makes every missing Boot.
 pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     with_boots(dir, session, |boots| {
         let to_keep = store::take(dir, session)?;
@@ -89,7 +90,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
             observe: &|event| {
                 observer.event(&event);
                 if let Event::Booted(step, boot) = event {
-                    say_unknown_parameters(&dir.plan().method, step, boot, &warned, session);
+                    note_unknown_parameters(&dir.plan().method, step, boot, &warned, session);
                 }
             },
         };
@@ -102,9 +103,9 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     })
 }
 
-/// Notes the boot parameters that a Side's kernel does not know, at its first boot: a mistyped
-/// parameter is reported before all runs have ended.
-fn say_unknown_parameters(
+/// Notes the boot parameters that a Side's kernel does not know, after the Side's first boot, so
+/// that a mistyped parameter is reported before all runs have ended.
+fn note_unknown_parameters(
     plan: &CountsPlan,
     step: &Step,
     boot: &Boot,
@@ -155,7 +156,7 @@ fn with_boots<T>(
     call(CountsBoots { engine: &*engine, images, modules, programs: packed, virtual_s })
 }
 
-/// Number of boots and rows, for estimates.
+/// Work of a Plan, for estimates.
 pub(super) fn work(plan: &CountsPlan, session: &Session<'_>) -> Work {
     Work {
         engine: plan.key.engine.clone(),
@@ -165,16 +166,16 @@ pub(super) fn work(plan: &CountsPlan, session: &Session<'_>) -> Work {
     }
 }
 
-/// Explains, for each program whose counts differ between Layouts, which system calls gave it
-/// different data. It runs the program under ptrace in the two Layouts whose counts are furthest
-/// apart. The caller has locked the directory.
+/// Explains why the counts of programs differ between Layouts. Each such program runs under ptrace
+/// in the two Layouts with the largest difference, and the system calls that returned different
+/// data are named. The caller has locked the directory.
 pub fn explain_noise(
     dir: &AnyRunDir,
     comparison: &Comparison,
     session: &Session<'_>,
 ) -> Result<Vec<String>, Error> {
     let AnyRunDir::Counts(dir) = dir else {
-        return Ok(vec!["only counts of a program are explained; times always have noise".into()]);
+        return Ok(vec![NOT_COUNTS.into()]);
     };
     let plan = &dir.plan().method;
     let is_program =
@@ -183,10 +184,10 @@ pub fn explain_noise(
     let noisy: Vec<&&Row> = rows.iter().filter(|row| is_noisy(row)).collect();
     if noisy.is_empty() {
         if !rows.is_empty() && plan.layouts.len() < 2 {
-            return Ok(vec!["noise is between layouts; measure with --layouts 2 or more".into()]);
+            return Ok(vec![ONE_LAYOUT.into()]);
         }
-        let reason = if rows.is_empty() { "there is no program" } else { "no program is noisy" };
-        return Ok(vec![format!("{reason}; there is nothing to explain")]);
+        let reason = if rows.is_empty() { NO_PROGRAM } else { NO_NOISE };
+        return Ok(vec![reason.into()]);
     }
     with_boots(dir, session, |boots| {
         let explain = |row: &&Row| {
@@ -194,7 +195,9 @@ pub fn explain_noise(
             let traces = trace_in_two_layouts(&boots, plan, row);
             session.observer.status("");
             match traces {
-                Ok([first, other]) => Ok(sentence(&row.row, &trace_difference(&first, &other))),
+                Ok([first, other]) => {
+                    Ok(noise_sentence(&row.row, &trace_difference(&first, &other)))
+                }
                 Err(Stop::Cancelled) => Err(Error::cancelled()),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
@@ -205,6 +208,14 @@ pub fn explain_noise(
     })
 }
 
+const NOT_COUNTS: &str = "--explain-noise explains the counts of programs, and this run has times";
+const ONE_LAYOUT: &str =
+    "--explain-noise compares layouts, and this run has one; measure with --layouts 2 or more";
+const NO_PROGRAM: &str = "--explain-noise explains the counts of programs, and this run has none";
+const NO_NOISE: &str =
+    "the counts of each program are the same in all layouts; there is nothing to explain";
+
+/// Traces of a program in two Layouts.
 fn trace_in_two_layouts(
     boots: &CountsBoots<'_>,
     plan: &CountsPlan,
@@ -212,19 +223,19 @@ fn trace_in_two_layouts(
 ) -> Result<[Vec<TracedCall>; 2], Stop> {
     let program = plan.workloads.iter().find(|workload| workload.row == row.row);
     let program = program.expect("a row of a plan is one of its workloads");
-    let [first, other] = furthest_apart(plan, row);
+    let [first, other] = steps_of_extremes(plan, row);
     Ok([traced(boots, plan, first, program)?, traced(boots, plan, other, program)?])
 }
 
 /// Steps with the smallest and the largest count, on the Side with the larger range.
-fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
+fn steps_of_extremes<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
     let steps_from_seed = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
     let pair = |side: Side| {
-        let counted = counts(side).into_iter().flatten().copied().zip(steps_from_seed(side));
-        let (least, most) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
-        let ((least, first), (most, other)) = least.zip(most)?;
-        Some((most - least, [first, other]))
+        let counted = counts(side).into_iter().flatten().copied().zip(steps_of(side));
+        let (min, max) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
+        let ((min, first), (max, other)) = min.zip(max)?;
+        Some((max - min, [first, other]))
     };
     let pairs = Side::BOTH.into_iter().filter_map(pair);
     let pair = pairs.max_by_key(|(range, _)| *range);
@@ -242,40 +253,44 @@ fn is_noisy(row: &Row) -> bool {
     first.is_some_and(|effect| Side::BOTH.iter().any(|side| differs(effect.samples.get(*side))))
 }
 
-fn sentence(row: &str, difference: &TraceDifference) -> String {
-    let mut given: Vec<(u16, u64)> =
+/// Sentence about the system calls that returned different data, the most frequent first.
+fn noise_sentence(row: &str, difference: &TraceDifference) -> String {
+    let mut differing: Vec<(u16, u64)> =
         difference.changed_results.iter().map(|(number, times)| (*number, *times)).collect();
-    given.sort_by_key(|(number, times)| (Reverse(*times), *number));
+    differing.sort_by_key(|(number, times)| (Reverse(*times), *number));
     let times = |(number, times): &(u16, u64)| {
         let times = usize::try_from(*times).unwrap_or(usize::MAX);
-        format!("{} {}", system_call_name(*number), counted(times, "time"))
+        format!("{} ({})", system_call_name(*number), counted(times, "time"))
     };
-    let given: Vec<String> = given.iter().map(times).collect();
-    let apart: Vec<String> =
+    let differing: Vec<String> = differing.iter().map(times).collect();
+    let diverging: Vec<String> =
         difference.diverging_calls.iter().map(|number| system_call_name(*number)).collect();
-    let until = match difference.is_cut {
-        true => format!(", up to its system call {},", TracedCall::MAX_CALLS),
-        false => String::new(),
+    let calls = match difference.is_cut {
+        true => format!("its first {} system calls", TracedCall::MAX_CALLS),
+        false => "its system calls".to_owned(),
     };
-    let mut text = match given.is_empty() {
+    let mut text = match differing.is_empty() {
         true => format!(
-            "{row}: two layouts{until} gave it the same by every system call; what differs is the \
-             kernel's own work"
+            "{row}: {calls} returned the same data in two layouts; the difference is the kernel's \
+             own work"
         ),
         false => {
-            format!("{row}: two layouts{until} gave it something else by {}", given.join(", "))
+            format!(
+                "{row}: {calls} returned different data in two layouts: {}",
+                differing.join(", ")
+            )
         }
     };
-    if !apart.is_empty() {
-        text += &format!("; its runs went apart at {}", apart.join(", "));
+    if !diverging.is_empty() {
+        text += &format!("; the order of calls differs from {} on", diverging.join(", "));
     }
     text
 }
 
-/// Name of a system call.
+/// Name of a system call, or of the instruction that reads the clock.
 fn system_call_name(number: u16) -> String {
     match Sysno::new(number.into()) {
-        _ if number == TracedCall::RDTSC => "the clock (rdtsc)".to_owned(),
+        _ if number == TracedCall::RDTSC => "rdtsc".to_owned(),
         Some(call) => call.name().to_owned(),
         None => format!("system call {number}"),
     }
@@ -286,21 +301,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_most_comes_first() {
-        let difference = |given: &[(u16, u64)], apart: &[u16]| TraceDifference {
-            changed_results: given.iter().copied().collect(),
-            diverging_calls: apart.iter().copied().collect(),
+    fn the_most_frequent_system_call_comes_first() {
+        let difference = |calls: &[(u16, u64)], diverging: &[u16]| TraceDifference {
+            changed_results: calls.iter().copied().collect(),
+            diverging_calls: diverging.iter().copied().collect(),
             is_cut: false,
         };
         let few = [(318, 1), (228, 7), (511, 1), (510, 1)];
-        let text = sentence("program:a", &difference(&few, &[]));
-        let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, the clock \
-            (rdtsc) 1 time";
-        assert_eq!(text, format!("program:a: two layouts gave it something else by {named}"));
-        let text = sentence("program:a", &difference(&few, &[202]));
-        assert!(text.ends_with("; its runs went apart at futex"), "{text}");
+        let text = noise_sentence("program:a", &difference(&few, &[]));
+        let named = "clock_gettime (7 times), getrandom (1 time), system call 510 (1 time), rdtsc \
+            (1 time)";
+        let beginning = "program:a: its system calls returned different data in two layouts: ";
+        assert_eq!(text, format!("{beginning}{named}"));
+        let text = noise_sentence("program:a", &difference(&few, &[202]));
+        assert!(text.ends_with("; the order of calls differs from futex on"), "{text}");
         let cut = TraceDifference { is_cut: true, ..TraceDifference::default() };
-        let text = sentence("program:a", &cut);
-        assert!(text.contains("two layouts, up to its system call 32768, gave it the same"));
+        let text = noise_sentence("program:a", &cut);
+        assert!(text.contains("its first 32768 system calls returned the same data"), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use super::Error;
 use super::phases::{compare, plan};
 use super::results::{self, VALIDATION, saved, write_result};
 use super::session::{RunEvent, Session};
-use crate::engine::{self, Cancel, ENGINES, noise};
+use crate::engine::{self, Cancel, kvm, noise};
 use crate::model::{
     Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Comparison, Costly,
     CountsComparison, MachineModel, Model, NativeTable, Saved, SavedResult, Validation, fact,
@@ -16,43 +16,42 @@ use crate::{analyse, vmm};
 
 /// Input of a calibration.
 #[derive(Debug, Default)]
-pub struct CalibrateOrder {
-    /// Name or file of the modelled machine. Counts bring their own.
+pub struct CalibrationRequest {
+    /// Name or file of the modelled machine; not used if the counts were made with a model.
     pub model: Option<String>,
-    /// Comparison of the running kernel with itself, counted with a model; and times of the same
-    /// rows.
-    pub rows: Option<(PathBuf, Vec<PathBuf>)>,
-    /// True if the counts may come from another kernel than the times. The estimate's error then
+    /// Counts of the running kernel compared with itself, and times of the same rows.
+    pub counts_and_times: Option<(PathBuf, Vec<PathBuf>)>,
+    /// True if the counted kernel may differ from the timed ones. The estimate's error then
     /// includes the difference.
-    pub may_be_other_kernel: bool,
-    /// The file that is written.
+    pub allows_other_kernel: bool,
+    /// File to write.
     pub out: PathBuf,
 }
 
-/// Calibrates, and writes the machine's file; `None` where the user stopped it.
+/// Measures costs on this machine, and writes the machine's file. `None` if the user stopped it.
 pub fn calibrate(
-    order: &CalibrateOrder,
+    request: &CalibrationRequest,
     cancel: &Cancel,
     observe: &dyn Fn(RunEvent<'_>),
 ) -> Result<Option<CalibrationTable>, Error> {
     let facts = noise::facts();
     let fact_or_empty = |name| facts.get(name).cloned().unwrap_or_default();
     // Check the files before anything is measured.
-    let rows = order
-        .rows
+    let input = request
+        .counts_and_times
         .as_ref()
-        .map(|(counts, times)| CalibrationInput::read(counts, times, order.may_be_other_kernel));
-    let rows = rows.transpose()?;
-    let model = match (&rows, &order.model) {
+        .map(|(counts, times)| CalibrationInput::read(counts, times, request.allows_other_kernel));
+    let input = input.transpose()?;
+    let model = match (&input, &request.model) {
         (Some(CalibrationInput { model: Some(model), .. }), _) => model.clone(),
         (_, model) => {
             machine_named(model.as_deref().unwrap_or(similar_model(&fact_or_empty(fact::CPU))))?
         }
     };
-    if let Some(rows) = &rows {
-        rows.check_machine(&fact_or_empty(fact::CPU))?;
+    if let Some(input) = &input {
+        input.check_machine(&fact_or_empty(fact::CPU))?;
     }
-    check_name(&order.out, &model)?;
+    check_name(&request.out, &model)?;
     let mut missing = Vec::new();
     let mut not_measured = Vec::new();
     let strings = Costly::STRINGS.into_iter();
@@ -65,14 +64,14 @@ pub fn calibrate(
         iterations: iterations.collect(),
         ..Calibration::default()
     };
-    let has_guests = can_time_guests(&mut missing);
+    let can_time_in_kernel = can_time_in_kernel(&mut missing);
     for kind in Costly::ALL {
         if cancel.is_cancelled() {
             return Ok(None);
         }
         observe(RunEvent::Started(kind.name()));
         let mut interval = engine::operations::cycles(kind);
-        if interval.is_none() && has_guests {
+        if interval.is_none() && can_time_in_kernel {
             interval = vmm::operations::cycles(kind)?;
         }
         match interval {
@@ -81,15 +80,15 @@ pub fn calibrate(
         }
         observe(RunEvent::Ended);
     }
-    let rows = match rows {
-        Some(rows) => rows.fit(&mut calibration)?,
+    let rows = match input {
+        Some(input) => input.fit(&mut calibration)?,
         None => {
             missing.push(NO_ROWS.to_owned());
             Vec::new()
         }
     };
-    write_machine(&order.out, &model, &calibration)?;
-    let machine = order.out.display().to_string();
+    write_machine(&request.out, &model, &calibration)?;
+    let machine = request.out.display().to_string();
     let model = model.name;
     Ok(Some(CalibrationTable { machine, model, calibration, not_measured, missing, rows }))
 }
@@ -109,28 +108,29 @@ fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
     }
 }
 
-/// More cycles than an instruction takes that does nothing, by far.
-const MOST_OF_NOTHING: f64 = 20.0;
+/// Maximum cycles of an instruction that does nothing, if the processor executes guests itself. A
+/// hypervisor that emulates instructions needs far more.
+const MAX_NOP_CYCLES: f64 = 20.0;
 
-/// Returns true if instructions can be timed that only a kernel executes; what is in the way is
-/// missing.
-fn can_time_guests(missing: &mut Vec<String>) -> bool {
+/// Returns true if a raw guest can time instructions that only a kernel may execute; otherwise adds
+/// the reason to `missing`.
+fn can_time_in_kernel(missing: &mut Vec<String>) -> bool {
     let privileged = "instructions that only a kernel may execute were not timed";
     match vmm::operations::nop_cycles() {
-        Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => return true,
+        Ok(Some(cycles)) if cycles <= MAX_NOP_CYCLES => return true,
         Ok(_) => missing.push(format!(
-            "{privileged}: the hypervisor below this machine executes guests' instructions one by \
-             one; calibrate on bare metal, or where a guest is executed by the processor"
+            "{privileged}: the hypervisor of this machine emulates the instructions of guests; \
+             calibrate on bare metal, or on a machine whose processor executes guests"
         )),
         Err(error) => missing.push(format!("{privileged}: {error}")),
     }
     false
 }
 
-const NO_ROWS: &str = "no rows were given, so that only costly instructions can be estimated; \
+const NO_ROWS: &str = "no rows were given, so only costly instructions can be estimated; \
                        count and time the running kernel as `ktax calibrate --help` says";
 
-/// Built-in model that is most like a CPU of this name.
+/// Built-in model that is most similar to a CPU of this name.
 fn similar_model(cpu: &str) -> &'static str {
     if cpu.contains("AMD") { "zen3" } else { "skylake" }
 }
@@ -147,7 +147,7 @@ fn machine_named(name: &str) -> Result<MachineModel, Error> {
 struct CalibrationInput {
     counted: Comparison,
     timed: Vec<NativeTable>,
-    /// Modelled machine; without one only instructions are fitted.
+    /// Modelled machine; without a model only instructions are fitted.
     model: Option<MachineModel>,
 }
 
@@ -155,7 +155,7 @@ impl CalibrationInput {
     fn read(
         counts: &Path,
         times: &[PathBuf],
-        may_be_other: bool,
+        allows_other_kernel: bool,
     ) -> Result<CalibrationInput, Error> {
         let counted =
             saved(&[counts.to_owned()])?.into_iter().find_map(|saved| match saved.result {
@@ -165,7 +165,7 @@ impl CalibrationInput {
                 _ => None,
             });
         let counted = counted.ok_or_else(|| {
-            Error::user(format!("{} has counts in no result", counts.display()))
+            Error::user(format!("{} has no result with counts", counts.display()))
                 .next("give the directory of `ktax compare --same`")
         })?;
         let key = counted.counts().map(|counts| &counts.key);
@@ -175,71 +175,74 @@ impl CalibrationInput {
             _ => None,
         });
         let timed: Vec<NativeTable> = timed.collect();
-        let rows = CalibrationInput { counted, timed, model };
-        rows.check(times, may_be_other)?;
-        Ok(rows)
+        let input = CalibrationInput { counted, timed, model };
+        input.check_kernels(times, allows_other_kernel)?;
+        Ok(input)
     }
 
-    /// Refuses times of another kernel than that of the counts.
-    fn check(&self, times: &[PathBuf], may_be_other: bool) -> Result<(), Error> {
+    /// Refuses times of another kernel than the counted one, unless they are allowed.
+    fn check_kernels(&self, times: &[PathBuf], allows_other_kernel: bool) -> Result<(), Error> {
         if self.timed.is_empty() {
-            let path = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+            let paths = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
             return Err(Error::user(format!(
-                "{} has times of workloads in no result",
-                path.join(", ")
+                "{} has no result with times of workloads",
+                paths.join(", ")
             ))
             .next("give what `ktax workloads run --json NAME…` prints"));
         }
-        let (counted, _) = self.releases();
-        match self.timed.iter().find(|table| table.release != counted) {
-            Some(other) if !may_be_other => {
-                let timed = &other.release;
-                Err(Error::user(format!(
-                    "the rows were counted with Linux {counted} and timed with {timed}"
-                ))
-                .next(format!(
-                    "count the kernel that this machine runs (--kernel /boot/vmlinuz-{timed}), or \
+        let counted = self.counted_release();
+        match self.other_release() {
+            Some(timed) if !allows_other_kernel => Err(Error::user(format!(
+                "the rows were counted with Linux {counted} and timed with {timed}"
+            ))
+            .next(format!(
+                "count the kernel that this machine runs (--kernel /boot/vmlinuz-{timed}), or \
                      add --other-kernel: the estimates are then wider"
-                )))
-            }
+            ))),
             _ => Ok(()),
         }
     }
 
-    /// The kernels that were counted, and timed.
-    fn releases(&self) -> (String, String) {
-        let kernels = self.counted.counts().map(|counts| &counts.kernels.base);
-        let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
-        let timed = self.timed.first().map(|table| table.release.clone()).unwrap_or_default();
-        (counted, timed)
+    /// Release of the counted kernel; empty if it is unknown.
+    fn counted_release(&self) -> String {
+        let kernel = self.counted.counts().map(|counts| &counts.kernels.base);
+        kernel.and_then(|kernel| kernel.release.clone()).unwrap_or_default()
+    }
+
+    /// First release that was timed and is not the counted one; `None` if all times are of the
+    /// counted kernel.
+    fn other_release(&self) -> Option<&str> {
+        let counted = self.counted_release();
+        self.timed.iter().map(|table| table.release.as_str()).find(|release| *release != counted)
     }
 
     /// Refuses times of another machine.
-    fn check_machine(&self, here: &str) -> Result<(), Error> {
-        let other = self.timed.iter().find(|table| table.cpu != here);
+    fn check_machine(&self, cpu: &str) -> Result<(), Error> {
+        let other = self.timed.iter().find(|table| table.cpu != cpu);
         other.map_or(Ok(()), |table| {
-            let message = format!("the rows were timed on {:?} and this is {here:?}", table.cpu);
+            let message = format!("the rows were timed on {:?} and this is {cpu:?}", table.cpu);
             Err(Error::user(message).next("time them here, with this ktax"))
         })
     }
 
-    fn fit(self, to: &mut Calibration) -> Result<Vec<CalibrationRow>, Error> {
-        let (counted_kernel, timed_kernel) = self.releases();
-        if counted_kernel != timed_kernel {
-            (to.counted_kernel, to.timed_kernel) = (counted_kernel, timed_kernel);
+    /// Fits the costs of the rows, and adds them to the calibration. Returns the rows.
+    fn fit(self, calibration: &mut Calibration) -> Result<Vec<CalibrationRow>, Error> {
+        if let Some(timed) = self.other_release() {
+            calibration.timed_kernel = timed.to_owned();
+            calibration.counted_kernel = self.counted_release();
         }
         let CalibrationInput { counted, timed, .. } = self;
-        let mut rows = analyse::calibration_rows(&counted, &timed, to.cycles_per_ns);
-        let fit = analyse::fit(&mut rows, to);
-        to.fit = Some(fit.map_err(|why| {
+        let mut rows = analyse::calibration_rows(&counted, &timed, calibration.cycles_per_ns);
+        let fit = analyse::fit(&mut rows, calibration);
+        calibration.fit = Some(fit.map_err(|why| {
             Error::user(format!("the rows cannot be fitted, and nothing was written: {why}"))
         })?);
         Ok(rows)
     }
 }
 
-fn unwritable_machine(error: toml::ser::Error) -> Error {
-    Error::user(format!("the machine has no form that a file can have: {error}; report this"))
+fn not_toml(error: toml::ser::Error) -> Error {
+    Error::user(format!("the machine cannot be written as TOML: {error}; report this"))
 }
 
 /// Writes the machine's file: its sizes and its calibration.
@@ -248,14 +251,14 @@ fn write_machine(
     model: &MachineModel,
     calibration: &Calibration,
 ) -> Result<(), Error> {
-    let machine = toml::Table::try_from(model).map_err(unwritable_machine)?;
+    let machine = toml::Table::try_from(model).map_err(not_toml)?;
     let sizes = machine.into_iter().filter(|(key, _)| key != "name");
     let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
-    let calibration = toml::Value::try_from(calibration).map_err(unwritable_machine)?;
+    let calibration = toml::Value::try_from(calibration).map_err(not_toml)?;
     let mut table: toml::Table = sizes.collect();
     table.insert("title".to_owned(), title.into());
     table.insert("calibration".to_owned(), calibration);
-    let text = toml::to_string(&table).map_err(unwritable_machine)?;
+    let text = toml::to_string(&table).map_err(not_toml)?;
     results::write_output(path, &text)
 }
 
@@ -276,7 +279,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     };
     let not_counted = || {
         Error::user("--model only applies to comparisons of the exact engine")
-            .next("name one, or remove it")
+            .next("name such a comparison, or remove --model")
     };
     for result in results {
         let SavedResult::Comparison(comparison) = &mut result.result else {
@@ -284,7 +287,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
         };
         let counts = comparison.counts().ok_or_else(not_counted)?;
         if calibration.fit.as_ref().is_some_and(CalibrationFit::needs_model)
-            && !is_of_model(&model, counts)
+            && !was_counted_with(&model, counts)
         {
             let file = machine.display();
             return Err(Error::user(format!(
@@ -297,20 +300,17 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns true if the counts were made with this model, whatever its file was called.
-fn is_of_model(model: &MachineModel, counts: &CountsComparison) -> bool {
-    let nameless = |machine: &MachineModel| MachineModel {
+/// Returns true if the counts were made with this model. Its name, title and sources may differ.
+fn was_counted_with(model: &MachineModel, counts: &CountsComparison) -> bool {
+    let without_names = |machine: &MachineModel| MachineModel {
         name: String::new(),
         title: String::new(),
         sources: Vec::new(),
         ..machine.clone()
     };
     let counted = counts.key.machine.model.as_ref().and_then(Model::machine);
-    counted.is_some_and(|counted| nameless(counted) == nameless(model))
+    counted.is_some_and(|counted| without_names(counted) == without_names(model))
 }
-
-/// Engine that times both kernels.
-const TIMED: &str = "kvm";
 
 /// Compares the estimates of a counted result with the times of a timed one. `machine` is needed if
 /// the counts were made without a calibrated machine.
@@ -338,9 +338,9 @@ fn only_comparison(
         _ => None,
     });
     found.ok_or_else(|| {
-        let message = "validate joins a comparison of the exact engine with one of a timed engine, \
-                       in this order";
-        Error::user(message).next("name a directory of each")
+        let message = "`ktax validate` needs a comparison of the exact engine and one of a timed \
+                       engine, in this order";
+        Error::user(message).next("name the directories of both")
     })
 }
 
@@ -355,13 +355,13 @@ pub fn validate(
     let key = results::machine(machine)?;
     if key.calibration().is_none_or(|calibration| calibration.fit.is_none()) {
         return Err(Error::user(format!(
-            "{} has no fitted rows, so that nothing in percent can be estimated",
+            "{} has no fitted rows, so the relative cost of a change cannot be estimated",
             machine.display()
         ))
         .next("add them with `ktax calibrate --counts DIR --times FILE`"));
     }
-    let both = [counted_experiment(file, key), timed_experiment(file)];
-    let [counted, timed] = both.map(|file| Experiment::from_file(&file));
+    let files = [counted_experiment(file, key), timed_experiment(file)];
+    let [counted, timed] = files.map(|file| Experiment::from_file(&file));
     let (counted, timed) = (plan(&counted?, session)?, plan(&timed?, session)?);
     let dirs: [PathBuf; 2] = ["counted", "timed"].map(|name| out.join(name));
     let Some(counted) = compare(&dirs[0], counted, session)? else { return Ok(None) };
@@ -385,7 +385,7 @@ fn counted_experiment(file: &ExperimentFile, machine: ModelKey) -> ExperimentFil
 /// Experiment without the keys of the exact engine.
 fn timed_experiment(file: &ExperimentFile) -> ExperimentFile {
     let mut file = file.clone();
-    file.engine = ENGINES.iter().find(|engine| engine.name == TIMED);
+    file.engine = Some(&kvm::ENGINE);
     (file.layouts, file.machine.model, file.machine.cpu) = (None, None, None);
     file.threshold_percent = None;
     file

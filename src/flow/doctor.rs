@@ -1,4 +1,4 @@
-//! Checks what this machine can do, and says what fixes the rest.
+//! Checks what ktax can do on this machine, and names fixes.
 
 mod kvm;
 
@@ -34,43 +34,43 @@ pub struct Check {
     /// Name of the check.
     pub what: &'static str,
     pub ok: bool,
-    /// True if counting needs it, and not only some commands.
+    /// True if counting needs what is checked; false if only some commands do.
     pub needed: bool,
     /// Description for people.
     pub found: String,
-    /// Command or advice that fixes it; empty if it works.
+    /// Command or advice that fixes a problem; empty if there is none.
     pub fix: String,
 }
 
-/// Description of what works; or of what does not, and the step that fixes it.
-type Found = Result<String, (String, String)>;
+/// Description of what works; or description of a problem, and its fix.
+type Finding = Result<String, (String, String)>;
 
-fn wrong(found: impl Into<String>, fix: impl Into<String>) -> Found {
-    Err((found.into(), fix.into()))
+fn problem(description: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Err((description.into(), fix.into()))
 }
 
 /// Splits a message that ends with its next step.
-fn wrong_with_step(message: &str) -> (String, String) {
+fn split_next_step(message: &str) -> (String, String) {
     let (found, fix) = message.split_once("; ").unwrap_or((message, ""));
     (found.to_owned(), fix.to_owned())
 }
 
 impl Check {
-    fn new(what: &'static str, needed: bool, found: Found) -> Check {
-        let ok = found.is_ok();
-        let (found, fix) = found.map_or_else(|wrong| wrong, |found| (found, String::new()));
+    fn new(what: &'static str, needed: bool, finding: Finding) -> Check {
+        let ok = finding.is_ok();
+        let (found, fix) = finding.map_or_else(|problem| problem, |found| (found, String::new()));
         Check { what, ok, needed, found, fix }
     }
 
-    /// Returns true if it prevents counting.
+    /// Returns true if the problem prevents counting.
     pub fn is_bad(&self) -> bool {
         self.needed && !self.ok
     }
 }
 
-/// Checks this machine. KVM is tried with `kernel`, or with the newest kernel in the cache. `None`
-/// if the user stopped it.
-pub fn look(
+/// Runs all checks. KVM is tried with `kernel`, or with the newest kernel in the cache. `None` if
+/// the user stopped the checks.
+pub fn run_checks(
     kernel: Option<&Path>,
     budget: Budget,
     session: &Session<'_>,
@@ -79,72 +79,76 @@ pub fn look(
     let qemu = Qemu::find(session.qemu.as_deref());
     let version = match &qemu {
         Ok(qemu) => Ok(format!("{} at {}", qemu.version, qemu.program.display())),
-        Err(error) => wrong(
+        Err(error) => problem(
             error.to_string(),
             "sudo apt-get install qemu-system-x86, or name another QEMU with --qemu PROGRAM",
         ),
     };
-    let mut checks = vec![("QEMU", true, version), ("cache", true, cache(&session.cache, budget))];
+    let mut checks =
+        vec![("QEMU", true, version), ("cache", true, check_cache(&session.cache, budget))];
     if let Ok(qemu) = &qemu {
-        checks.push(("plugin", true, plugin(qemu.clone(), session)));
-        checks.push(("QEMU 8", false, newer_than_7(qemu)));
-        checks.push(("--cpus", false, several_cpus(qemu, || self_test(qemu, session))));
+        checks.push(("plugin", true, check_plugin(qemu.clone(), session)));
+        checks.push(("QEMU 8", false, check_kvm_statistics(qemu)));
+        checks.push(("--cpus", false, check_several_cpus(qemu, || self_test(qemu, session))));
     }
-    checks.push(("packages", false, packages()));
-    checks.push(("network", false, network()));
-    checks.push(("machine", true, machine(session.jobs)));
-    checks.push(("CPUs", false, quiet_cpus()));
+    checks.push(("packages", false, check_packages()));
+    checks.push(("network", false, check_network()));
+    checks.push(("machine", true, check_machine(session.jobs)));
+    checks.push(("CPUs", false, check_quiet_cpus()));
     session.observer.status("trying KVM");
     let limits = session.limits.clone().for_trial();
-    let tried = kvm::look(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
+    let kvm = kvm::check_kvm(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
     session.observer.status("");
-    let Some(tried) = tried else { return Ok(None) };
-    checks.push(("KVM", false, tried));
-    checks.push(("tracefs", false, tracefs()));
-    checks.push(("PMU", false, pmu()));
+    let Some(kvm) = kvm else { return Ok(None) };
+    checks.push(("KVM", false, kvm));
+    checks.push(("tracefs", false, check_tracefs()));
+    checks.push(("PMU", false, check_pmu()));
     checks.push((
         "root",
         false,
-        root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable()),
+        check_root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable()),
     ));
-    checks.push(("settings", true, settings()));
+    checks.push(("settings", true, check_settings()));
     Ok(Some(
-        checks.into_iter().map(|(what, needed, found)| Check::new(what, needed, found)).collect(),
+        checks
+            .into_iter()
+            .map(|(what, needed, finding)| Check::new(what, needed, finding))
+            .collect(),
     ))
 }
 
-/// Kernel that the user names, or the newest one in the cache; nothing is downloaded.
+/// Kernel that the user names, else the newest one in the cache; nothing is downloaded.
 fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
     let Some(path) = path else {
-        let at_hand = kernel::newest_image(&session.cache);
-        return Ok(at_hand.filter(|kernel| session.holds(&kernel.image).unwrap_or(false)));
+        let newest = kernel::newest_image(&session.cache);
+        return Ok(newest.filter(|kernel| session.hold_image(&kernel.image).unwrap_or(false)));
     };
     // An absolute path cannot be mistaken for the name of a package.
     let path = std::path::absolute(path)?.display().to_string();
     session.obtain(&Subject::new(&path, "")).map(Some)
 }
 
-fn cache(cache: &Path, budget: Budget) -> Found {
+fn check_cache(cache: &Path, budget: Budget) -> Finding {
     let path = cache.display();
     let space = fs::create_dir_all(cache).and_then(|()| Ok(rustix::fs::statvfs(cache)?));
     let space = space
         .map_err(|e| (format!("{path}: {e}"), "name another directory with --cache DIR".into()))?;
     if let Some((directory, error)) = unwritable(cache) {
         let found = format!("cannot write into {}: {error}", directory.display());
-        return wrong(found, "name a directory that you can write with --cache DIR");
+        return problem(found, "name a directory that you can write with --cache DIR");
     }
     let free_mib = (space.f_bavail * space.f_frsize) >> 20;
-    let taken = binary_size(survey(cache).bytes());
-    let most = match budget {
+    let used = binary_size(survey(cache).bytes());
+    let limit = match budget {
         Budget::Unlimited => String::new(),
         Budget::Bytes(_) => format!(" of at most {budget}"),
     };
     let found =
-        format!("{path}, {taken}{most}, {free_mib} MiB free; a snapshot takes about 120 MiB");
+        format!("{path}, {used}{limit}, {free_mib} MiB free; a snapshot takes about 120 MiB");
     if free_mib >> 10 >= FREE_DISK_GIB {
         return Ok(found);
     }
-    wrong(
+    problem(
         found,
         format!(
             "free {FREE_DISK_GIB} GiB there, such as with `ktax cache clean --all`, or name \
@@ -153,25 +157,25 @@ fn cache(cache: &Path, budget: Budget) -> Found {
     )
 }
 
-/// Directory of the cache in which this user cannot create files: another user may have created it.
+/// Directory of the cache in which this user cannot create files, and why. Another user may have
+/// created it.
 fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
     let entries = cache.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let below = entries.filter(|path| path.is_dir());
-    let mut directories = std::iter::once(cache.to_owned()).chain(below);
+    let subdirectories = entries.filter(|path| path.is_dir());
+    let mut directories = std::iter::once(cache.to_owned()).chain(subdirectories);
     directories.find_map(|path| Some((path.clone(), check_writable(&path.join("new")).err()?)))
 }
 
-/// Starts QEMU with the plugin and without a machine, so that it can refuse what it does not
-/// support.
-fn plugin(qemu: Qemu, session: &Session<'_>) -> Found {
+/// Starts QEMU with the plugin and without a machine. QEMU refuses a plugin that it cannot load.
+fn check_plugin(qemu: Qemu, session: &Session<'_>) -> Finding {
     let engine = Exact::new(qemu, &session.cache, session.limits.clone(), Cancel::default());
     match engine.and_then(|engine| engine.try_plugin()) {
         Ok(()) => Ok(format!("loads; guest program {}", &payload::guest_sha256()[..12])),
-        Err(failure) => wrong(failure.to_string(), plugin_fix(&failure)),
+        Err(failure) => problem(failure.to_string(), plugin_fix(&failure)),
     }
 }
 
-/// Advice for a failure of the plugin. The failure's own next step may be this command.
+/// Fix for a failure of the plugin. The failure's own next step may be to run `ktax doctor`.
 fn plugin_fix(failure: &Failure) -> &'static str {
     match failure {
         Failure::Host { .. } => "name a directory that you can write with --cache DIR",
@@ -186,14 +190,14 @@ fn plugin_fix(failure: &Failure) -> &'static str {
     }
 }
 
-/// Returns true if this QEMU is new enough to record KVM's statistics.
-fn newer_than_7(qemu: &Qemu) -> Found {
+/// Checks that this QEMU is new enough to record KVM's statistics.
+fn check_kvm_statistics(qemu: &Qemu) -> Finding {
     let major = qemu.version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    if major.is_some_and(|major| major >= WITH_STATISTICS) {
+    if major.is_some_and(|major| major >= FIRST_WITH_STATISTICS) {
         return Ok("its guests can be recorded with `ktax exits record --via stats`".into());
     }
     let version = qemu.version.split(' ').next().unwrap_or_default();
-    wrong(
+    problem(
         format!(
             "{version} is older, which is enough to count: only `ktax exits record --via stats` \
              needs 8"
@@ -202,15 +206,15 @@ fn newer_than_7(qemu: &Qemu) -> Found {
     )
 }
 
-/// First version of QEMU that keeps KVM's statistics open.
-const WITH_STATISTICS: u32 = 8;
+/// First major version of QEMU that keeps KVM's statistics open.
+const FIRST_WITH_STATISTICS: u32 = 8;
 
-/// Returns true if guests with several CPUs can be counted. `test` runs if QEMU is new enough.
-fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Found {
+/// Checks that guests with several CPUs can be counted. `test` runs if QEMU is new enough.
+fn check_several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Finding {
     if !qemu.has_several_cpus() {
-        return wrong(
+        return problem(
             "counting guests with several CPUs needs QEMU 10",
-            "name that of Debian 13 with --qemu, or unpack that of Debian 12's backports with \
+            "name QEMU of Debian 13 with --qemu, or unpack QEMU of Debian 12's backports with \
              `ktax doctor --newer-qemu DIR`",
         );
     }
@@ -221,23 +225,23 @@ fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Found 
     })
 }
 
-/// Runs the self-test, which takes a second, if this QEMU has not passed it yet.
+/// Runs the self-test of several CPUs, unless this QEMU has already passed it.
 fn self_test(qemu: &Qemu, session: &Session<'_>) -> Result<(), Error> {
     session.observer.status("testing QEMU with several CPUs");
     let (limits, cancel) = (session.limits.clone(), session.cancel.clone());
     Exact::new(qemu.clone(), &session.cache, limits, cancel)?.check_slices()
 }
 
-fn packages() -> Found {
+fn check_packages() -> Finding {
     let mut missing = ["apt-get", "apt-cache", "dpkg-deb"].to_vec();
     missing.retain(|tool| !succeeds(Command::new(tool).arg("--version")));
     if !missing.is_empty() {
         let found = format!("{} not found: debian: kernels cannot be fetched", missing.join(", "));
-        return wrong(found, "name kernels by their files");
+        return problem(found, "name kernels by their files");
     }
     match succeeds(Command::new("apt-cache").args(["show", "linux-image-cloud-amd64"])) {
         true => Ok("apt knows debian: kernels".into()),
-        false => wrong(
+        false => problem(
             "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched",
             "sudo apt-get update",
         ),
@@ -249,8 +253,8 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Returns true if packages and sources can be fetched, judged without sending anything.
-fn network() -> Found {
+/// Checks whether packages and sources can be fetched, without sending anything.
+fn check_network() -> Finding {
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let routes_6 = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
     let proxy = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
@@ -259,19 +263,19 @@ fn network() -> Found {
         None if proxy.iter().any(|name| env::var_os(name).is_some()) => {
             Ok("a proxy is set; nothing was sent".into())
         }
-        None => wrong(
+        None => problem(
             "no default route: debian: kernels must be in the cache",
             "connect this machine, or name kernels by their files",
         ),
     }
 }
 
-/// Device of the default route, from the kernel's lists for IPv4 and IPv6.
+/// Device of the default route, from /proc/net/route and /proc/net/ipv6_route.
 fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_v4 = |line: &Vec<String>| line.get(1).is_some_and(|to| to == "00000000");
     let v4 = routes.lines().skip(1).map(words).find(is_v4).map(|line| line[0].clone());
-    // The last column is the device; `lo` marks packets without a route.
+    // The last column is the device. The kernel drops packets of default routes through `lo`.
     let is_v6 = |line: &Vec<String>| {
         let is_all = line.first().is_some_and(|to| to.bytes().all(|digit| digit == b'0'));
         is_all && line.get(1).is_some_and(|bits| bits == "00") && line.last().unwrap() != "lo"
@@ -279,34 +283,39 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     v4.or_else(|| routes_6.lines().map(words).find(is_v6)?.pop())
 }
 
-fn machine(jobs: usize) -> Found {
+fn check_machine(jobs: usize) -> Finding {
     let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
     let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
     let vms = counted(jobs, "VM");
     let found = format!("{vms} at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
     match memory_mib < 512 * jobs as u64 {
-        true => wrong(found, "use a smaller --jobs (512 MiB for each VM)"),
+        true => problem(found, "use a smaller --jobs (512 MiB for each VM)"),
         false => Ok(found),
     }
 }
 
 /// Names the quiet CPUs, for timed runs. Counting does not need them.
-fn quiet_cpus() -> Found {
-    let looked = noise::cpu_shares(CPU_WATCH_TIME);
-    match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
-        Ok((shares, allowed)) => match describe_cpus(&shares, &allowed) {
-            (found, fix) if fix.is_empty() => Ok(found),
-            busy => Err(busy),
-        },
+fn check_quiet_cpus() -> Finding {
+    let shares = match noise::cpu_shares(CPU_WATCH_TIME) {
+        Ok(shares) => shares,
+        Err(error) => return problem(format!("cannot read /proc/stat: {error}"), "mount /proc"),
+    };
+    let allowed = match allowed_cpus() {
+        Ok(allowed) => allowed,
         Err(error) => {
-            wrong(format!("cannot measure how busy the CPUs are: {error}"), "mount /proc")
+            let found = format!("cannot tell which CPUs ktax may use: {error}");
+            return problem(found, "allow the system call sched_getaffinity");
         }
+    };
+    match describe_cpus(&shares, &allowed) {
+        (found, fix) if fix.is_empty() => Ok(found),
+        busy => Err(busy),
     }
 }
 
-/// Describes the quiet and busy CPUs among `allowed`, and what to do before a timed run.
+/// Describes the quiet and busy CPUs among `allowed`, and the fix before a timed run.
 fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
-    const SHOWN: usize = 8;
+    const MAX_SHOWN: usize = 8;
     let is_allowed = |share: &&CpuShare| allowed.contains(&share.cpu);
     let (shares, others): (Vec<CpuShare>, Vec<CpuShare>) = shares.iter().partition(is_allowed);
     let others: Vec<u32> = others.iter().map(|share| share.cpu).collect();
@@ -316,10 +325,11 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
         parts.push(format!("quiet: {}", noise::cpu_list(&quiet)));
     }
     if !busy.is_empty() {
-        let each = |share: &CpuShare| format!("{} ({:.0} %)", share.cpu, share.busy_percent);
-        let mut each: Vec<String> = busy.iter().take(SHOWN).map(each).collect();
-        each.extend(busy.len().checked_sub(SHOWN + 1).map(|more| format!("{} more", more + 1)));
-        parts.push(format!("busy: {}", each.join(", ")));
+        let load = |share: &CpuShare| format!("{} ({:.0} %)", share.cpu, share.busy_percent);
+        let mut loads: Vec<String> = busy.iter().take(MAX_SHOWN).map(load).collect();
+        let more = busy.len().saturating_sub(MAX_SHOWN);
+        loads.extend((more > 0).then(|| format!("{more} more")));
+        parts.push(format!("busy: {}", loads.join(", ")));
     }
     if !others.is_empty() {
         parts.push(format!("not in ktax's CPU affinity: {}", noise::cpu_list(&others)));
@@ -334,61 +344,63 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     (parts.join("; "), fix)
 }
 
-/// Returns true if exits can be recorded by the kernel's tracepoints.
-fn tracefs() -> Found {
+/// Checks that exits can be recorded by the kernel's tracepoints.
+fn check_tracefs() -> Finding {
     match Tracefs::find() {
         Ok(tracefs) if tracefs.format("kvm/kvm_exit").is_some() => {
             Ok("`ktax exits record` finds KVM's tracepoints".into())
         }
-        Ok(_) => wrong(
+        Ok(_) => problem(
             "this kernel has no tracepoint kvm/kvm_exit: `ktax exits record` needs it",
             "load KVM with `sudo modprobe kvm`",
         ),
         Err(error) => {
-            let (found, fix) = wrong_with_step(&error.to_string());
+            let (found, fix) = split_next_step(&error.to_string());
             let fix = fix.strip_prefix("type: ").unwrap_or(&fix);
-            wrong(format!("{found}: `ktax exits record` needs it"), fix)
+            problem(format!("{found}: `ktax exits record` needs it"), fix)
         }
     }
 }
 
-/// Returns true if the processor's counters can be read; the exact engine needs none.
-fn pmu() -> Found {
+/// Checks that the processor's counters can be read. The exact engine needs none.
+fn check_pmu() -> Finding {
     match Counters::open(getpid()).read().get("cycles") {
         Some(StatCount::Measured { .. }) => Ok("`ktax stat` counts cycles and instructions".into()),
         Some(StatCount::Missing(why)) => {
-            let (found, fix) = wrong_with_step(why);
-            wrong(format!("{found}: `ktax stat` counts no cycles"), fix)
+            let (found, fix) = split_next_step(why);
+            problem(format!("{found}: `ktax stat` counts no cycles"), fix)
         }
-        None => wrong("the kernel does not say", "use a newer kernel"),
+        None => {
+            problem("the kernel reports no cycles: `ktax stat` counts none", "use a newer kernel")
+        }
     }
 }
 
-/// Returns true if this user may change settings of the running kernel.
-fn root(is_root: bool, may_change: io::Result<()>) -> Found {
+/// Checks that this user may change settings of the running kernel.
+fn check_root(is_root: bool, may_change: io::Result<()>) -> Finding {
     match (is_root, may_change) {
         (true, Ok(())) => Ok("`--engine host` can change settings".into()),
-        (true, Err(reason)) => wrong(
+        (true, Err(reason)) => problem(
             format!(
                 "/proc/sys cannot be written ({reason}): `--engine host` can change no setting"
             ),
             "run ktax outside of the container",
         ),
-        (false, _) => wrong(
+        (false, _) => problem(
             "an ordinary user: `--engine host` can change no setting, `ktax exits record` sees no \
              tracepoint; counting needs no root",
-            "type `sudo ktax …` for these two",
+            "use sudo for these two commands",
         ),
     }
 }
 
-/// Returns true if a killed ktax has left settings changed.
-fn settings() -> Found {
+/// Checks that no killed ktax has left settings changed.
+fn check_settings() -> Finding {
     let dir = state_dir();
     match journal_state(&dir) {
         Ok(JournalState::Absent) => Ok("no setting of this machine is left changed".into()),
         Ok(JournalState::InUse) => Ok("a running ktax changes them, and will restore them".into()),
-        Ok(JournalState::LeftOver) => wrong(
+        Ok(JournalState::LeftOver) => problem(
             format!("left changed by a killed ktax; the journal is in {dir:?}"),
             // sudo drops environment variables by default.
             match env::var_os("KTAX_STATE") {
@@ -397,7 +409,7 @@ fn settings() -> Found {
             },
         ),
         Err(error) => {
-            wrong(error.to_string(), "set KTAX_STATE to a directory that only you can write")
+            problem(error.to_string(), "set KTAX_STATE to a directory that only you can write")
         }
     }
 }
@@ -408,9 +420,10 @@ pub fn restore() -> Result<JournalReplay, Error> {
 }
 
 /// Script that fetches QEMU with the distribution's own tools; `make newer-qemu` runs it too.
-const SCRIPT: &str = include_str!("../../scripts/qemu-backports.sh");
+const BACKPORTS_SCRIPT: &str = include_str!("../../scripts/qemu-backports.sh");
 
-const NEXT: &str = "look whether this distribution has backports with QEMU 10, or use Debian 13";
+const NO_BACKPORTS_STEP: &str =
+    "check whether this distribution has backports with QEMU 10, or use Debian 13";
 
 /// Unpacks the QEMU of the distribution's backports into a new directory.
 pub fn newer_qemu(dir: &Path) -> Result<Qemu, Error> {
@@ -432,7 +445,7 @@ fn check_empty(dir: &Path) -> Result<(), Error> {
         true => Ok(()),
         false => {
             let dir = shell_path(dir);
-            let message = format!("--newer-qemu {dir} has other files, or is one");
+            let message = format!("--newer-qemu {dir} is a file, or a directory that is not empty");
             Err(Error::user(message).next("name a new directory"))
         }
     }
@@ -440,12 +453,12 @@ fn check_empty(dir: &Path) -> Result<(), Error> {
 
 fn unpack_qemu(dir: &Path) -> Result<(), Error> {
     let mut script = Command::new("sh");
-    script.arg("-c").arg(SCRIPT).arg("qemu-backports").arg(dir).stdin(Stdio::null());
+    script.arg("-c").arg(BACKPORTS_SCRIPT).arg("qemu-backports").arg(dir).stdin(Stdio::null());
     let ran = script.output().or_host("cannot start sh", "install it")?;
     let last = ran.stderr.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
     let last = escape_bytes(last.unwrap_or_default());
     let result = if ran.status.success() { Ok(()) } else { Err(io::Error::other(last)) };
-    result.or_host("cannot unpack a newer QEMU", NEXT)
+    result.or_host("cannot unpack a newer QEMU", NO_BACKPORTS_STEP)
 }
 
 #[cfg(test)]
@@ -467,26 +480,34 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_not_ok_and_says_what_fixes_it() {
+    fn problems_have_a_fix() {
         let old = Qemu { program: "q".into(), version: "7.2.22 (Debian)".into() };
         let new = Qemu { version: "10.0.2".into(), ..old.clone() };
-        let here = root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable());
-        for found in [newer_than_7(&old), newer_than_7(&new), tracefs(), pmu(), here, network()] {
+        let here =
+            check_root(geteuid().is_root(), RunningKernel::default().check_sysctls_writable());
+        for found in [
+            check_kvm_statistics(&old),
+            check_kvm_statistics(&new),
+            check_tracefs(),
+            check_pmu(),
+            here,
+            check_network(),
+        ] {
             let check = Check::new("x", false, found);
             assert_eq!(check.ok, check.fix.is_empty(), "{check:?}");
             assert!(!check.is_bad() && !check.found.is_empty(), "{check:?}");
         }
-        assert!(newer_than_7(&old).is_err() && newer_than_7(&new).is_ok());
-        assert!(several_cpus(&old, || panic!("not tested")).is_err());
-        assert!(several_cpus(&new, || Ok(())).is_ok());
+        assert!(check_kvm_statistics(&old).is_err() && check_kvm_statistics(&new).is_ok());
+        assert!(check_several_cpus(&old, || panic!("not tested")).is_err());
+        assert!(check_several_cpus(&new, || Ok(())).is_ok());
         let failed =
             || Error::guest("QEMU fails the self-test: it is late").next("use another QEMU");
-        let (found, fix) = several_cpus(&new, || Err(failed())).unwrap_err();
+        let (found, fix) = check_several_cpus(&new, || Err(failed())).unwrap_err();
         assert!(found.ends_with("self-test: it is late"), "{found}");
         assert_eq!(fix, "use another QEMU");
         let refused = || Err(io::ErrorKind::ReadOnlyFilesystem.into());
-        assert!(root(true, Ok(())).is_ok());
-        assert!(root(true, refused()).is_err() && root(false, refused()).is_err());
+        assert!(check_root(true, Ok(())).is_ok());
+        assert!(check_root(true, refused()).is_err() && check_root(false, refused()).is_err());
     }
 
     fn shares(percents: &[f64]) -> Vec<CpuShare> {
@@ -495,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_cpus_are_named_and_busy_ones_with_their_share() {
+    fn quiet_cpus_and_loads_of_busy_cpus_are_shown() {
         let cpus: Vec<u32> = (0..9).collect();
         let described = |percents: &[f64]| describe_cpus(&shares(percents), &cpus);
         let pin = |list: &str| format!("to measure times: taskset -c {list} COMMAND");
@@ -510,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_ktax_may_not_use_are_neither() {
+    fn cpus_that_ktax_may_not_use_are_listed_apart() {
         let (found, fix) = describe_cpus(&shares(&[0.0, 99.0, 0.0, 34.0]), &[2, 3]);
         assert_eq!(found, "quiet: 2; busy: 3 (34 %); not in ktax's CPU affinity: 0-1");
         assert_eq!(fix, "to measure times: taskset -c 2 COMMAND");

@@ -1,5 +1,5 @@
-//! Tables of where a virtual machine's time goes: read from files, or recorded until the VM ends or
-//! the user stops it.
+//! Tables of a virtual machine's exits and times: read from files, or recorded until the VM ends or
+//! the user stops the recording.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -24,14 +24,14 @@ use crate::text::{counted, escape};
 pub use crate::exits::TableScope;
 pub use crate::exits::live::{EventLevel, RecorderChoice, RecordingMethod};
 
-/// Puts the name of a file before an error of its content.
+/// Error for the content of a file, with the file's name.
 fn content_error(name: &str, error: &Error) -> Error {
     let (name, message) = (escape(name), escape(error.message()));
     Error::user(format!("{name}: {message}")).next(escape(error.next_step()))
 }
 
-/// Reads the tables that `FILE`, `DIR`, `FILE#NUMBER` or `DIR#NUMBER` names. `per` says how a trace
-/// is added up, by default for the VM; only traces accept it.
+/// Reads the tables that `FILE`, `DIR`, `FILE#NUMBER` or `DIR#NUMBER` names. `per` selects whether
+/// a trace has one table for the VM, which is the default, or more; only traces accept it.
 pub fn tables(name: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>, Error> {
     let (path, number) = match name.rsplit_once('#') {
         Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
@@ -46,13 +46,13 @@ pub fn tables(name: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>, Err
         true => tables_of_run(path)?,
         false => tables_of_file(path, per)?,
     };
-    let there = tables.len();
+    let count = tables.len();
     match number {
         None => Ok(tables),
         Some(number) => {
             let chosen = tables.into_iter().nth(usize::wrapping_sub(number, 1));
             let message = format!("{} has no table {number}", escape(path));
-            let absent = || Error::user(message).next(format!("give 1 to {there}"));
+            let absent = || Error::user(message).next(format!("give 1 to {count}"));
             Ok(vec![chosen.ok_or_else(absent)?])
         }
     }
@@ -78,7 +78,7 @@ fn tables_of_file(path: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>,
     let tables = tables.map_err(|error| content_error(path, &error))?;
     match per.is_some() && files::detect_kind(&text) != Some(FileKind::Trace) {
         true => Err(Error::user(format!(
-            "{} is no trace, so its tables are made already",
+            "{} is not a trace, so --per cannot change its tables",
             escape(path)
         ))
         .next("remove --per, and give --per to `ktax exits record`")),
@@ -86,19 +86,20 @@ fn tables_of_file(path: &str, per: Option<TableScope>) -> Result<Vec<ExitTable>,
     }
 }
 
+/// Reads the only table that `name` names.
 pub fn only_table(name: &str) -> Result<ExitTable, Error> {
     let mut tables = tables(name, None)?;
     match tables.len() {
         1 => Ok(tables.remove(0)),
-        there => {
+        count => {
             let name = escape(name);
-            let message = format!("{name} has {}", counted(there, "table"));
+            let message = format!("{name} has {}", counted(count, "table"));
             Err(Error::user(message).next(format!("name one of them, such as {name}#1")))
         }
     }
 }
 
-/// Difference between two reads of the same file.
+/// Tables of a later copy of a file, minus those of an earlier copy.
 pub fn tables_since(
     name: &str,
     earlier: &str,
@@ -108,8 +109,8 @@ pub fn tables_since(
     let (name, earlier) = (escape(name), escape(earlier));
     if before.len() != later.len() {
         let example = if later.len() > 1 { &name } else { &earlier };
-        let numbers = (counted(before.len(), "table"), later.len());
-        let message = format!("{earlier} has {}, and {name} has {}", numbers.0, numbers.1);
+        let tables = counted(before.len(), "table");
+        let message = format!("{earlier} has {tables}, and {name} has {}", later.len());
         return Err(Error::user(message).next(format!("name one of each, such as {example}#1")));
     }
     let both = before.iter().zip(&later).map(|(earlier, later)| subtract_tables(earlier, later));
@@ -117,13 +118,13 @@ pub fn tables_since(
     both.map_err(|error| content_error(&format!("{name} since {earlier}"), &error))
 }
 
-/// Records a VM until it ends, the user stops it, or `most` has passed. `None` if the user stopped
-/// it before it began.
+/// Records a VM until it ends, the user stops the recording, or `max_time` has passed. `None` if
+/// the user stopped the recording before it began.
 pub fn record(
     vmm: &VmmToRecord,
     choice: RecorderChoice,
     per: TableScope,
-    most: Option<Duration>,
+    max_time: Option<Duration>,
     cancel: Cancel,
     observer: &dyn Observer,
 ) -> Result<Option<Vec<ExitTable>>, Error> {
@@ -132,9 +133,10 @@ pub fn record(
     let began = Instant::now();
     let name = escape(&recording.target.name);
     observer.status(&format!("recording {name}; Ctrl-C ends it"));
-    let is_long_enough = || most.is_some_and(|most| began.elapsed() >= most);
-    while recording.goes_on() && !is_long_enough() {
-        recording.look(most.map_or(CANCEL_POLL, |most| most.saturating_sub(began.elapsed())))?;
+    let is_long_enough = || max_time.is_some_and(|max_time| began.elapsed() >= max_time);
+    while recording.is_recording() && !is_long_enough() {
+        let rest = max_time.map(|max_time| max_time.saturating_sub(began.elapsed()));
+        recording.wait(rest.unwrap_or(CANCEL_POLL))?;
     }
     observer.status("");
     let (tables, failure) = recording.finish(per)?;
@@ -163,64 +165,68 @@ pub fn watch(
 ) -> Result<bool, Error> {
     let Some(target) = vmm.open(cancel)? else { return Ok(false) };
     let mut recording = ActiveRecording::attach(target, choice)?;
-    let mut is_read = true;
-    while is_read && recording.goes_on() {
+    let mut is_wanted = true;
+    while is_wanted && recording.is_recording() {
         let shown = Instant::now();
-        while recording.goes_on() && shown.elapsed() < interval {
-            recording.look(interval.saturating_sub(shown.elapsed()))?;
+        while recording.is_recording() && shown.elapsed() < interval {
+            recording.wait(interval.saturating_sub(shown.elapsed()))?;
         }
-        is_read = show(&recording.recorder.tables(per)?)?;
+        is_wanted = show(&recording.recorder.tables(per)?)?;
     }
     recording.finish(per)?;
     Ok(true)
 }
 
+/// Recording that has begun.
 struct ActiveRecording {
     recorder: Recorder,
     target: RecordedVmm,
-    is_over: bool,
-    is_marked: bool,
+    /// True if the VM has ended.
+    has_ended: bool,
+    /// True if the command has stopped itself to end the recording.
+    has_stopped_itself: bool,
 }
 
 impl ActiveRecording {
     fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<ActiveRecording, Error> {
         let recorder =
             Recorder::attach(&target.process, &target.name, choice, target.child.is_none())?;
-        target.go()?;
-        Ok(ActiveRecording { recorder, target, is_over: false, is_marked: false })
+        target.resume()?;
+        Ok(ActiveRecording { recorder, target, has_ended: false, has_stopped_itself: false })
     }
 
-    fn goes_on(&self) -> bool {
-        !self.is_over && !self.is_marked && !self.target.cancel.is_cancelled()
+    fn is_recording(&self) -> bool {
+        !self.has_ended && !self.has_stopped_itself && !self.target.cancel.is_cancelled()
     }
 
-    /// Waits up to `time` for the VM's end, then takes the new events.
-    fn look(&mut self, time: Duration) -> Result<(), Error> {
-        self.is_over = self.target.process.ended_within(time.min(CANCEL_POLL))?;
+    /// Waits up to `time` for the VM's end, then reads the new events.
+    fn wait(&mut self, time: Duration) -> Result<(), Error> {
+        self.has_ended = self.target.process.ended_within(time.min(CANCEL_POLL))?;
         self.recorder.poll()?;
-        self.is_marked = !self.is_over && self.target.stops && self.target.take_stop()?;
+        self.has_stopped_itself =
+            !self.has_ended && self.target.ends_at_stop && self.target.take_stop()?;
         Ok(())
     }
 
     fn finish(self, per: TableScope) -> Result<(Vec<ExitTable>, Option<String>), Error> {
-        let ActiveRecording { recorder, target, mut is_over, is_marked } = self;
-        let tables = recorder.finish(per, is_marked)?;
-        if is_marked {
-            target.go_to_the_end()?;
-            is_over = !target.cancel.is_cancelled();
+        let ActiveRecording { recorder, target, mut has_ended, has_stopped_itself } = self;
+        let tables = recorder.finish(per, has_stopped_itself)?;
+        if has_stopped_itself {
+            target.run_to_end()?;
+            has_ended = !target.cancel.is_cancelled();
         }
-        Ok((tables, target.end(is_over)?))
+        Ok((tables, target.end(has_ended)?))
     }
 }
 
-/// Interval at which ktax checks whether a command has stopped.
+/// Interval at which ktax checks whether a command has stopped itself.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
 /// Interval at which ktax checks whether the user has stopped a recording.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// Time that a command has to end after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TERM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// VMM to record.
 #[derive(Debug, Clone)]
@@ -236,21 +242,22 @@ pub enum VmmToRecord {
     },
 }
 
-/// VMM that is recorded. If ktax started it, it ends with the recording.
+/// VMM that is recorded. A VMM that ktax has started ends with the recording.
 struct RecordedVmm {
     process: Process,
     /// Name and process ID.
     name: String,
-    /// True if its next stop ends the recording.
-    stops: bool,
+    /// True if the recording ends when the VMM stops itself.
+    ends_at_stop: bool,
+    /// Process of the command; `None` if ktax did not start the VMM.
     child: Option<Child>,
     /// Raised when the user stops the recording.
     cancel: Cancel,
 }
 
 impl VmmToRecord {
-    /// Opens the process. A command is started and stands still until [`RecordedVmm::go`]. `None`
-    /// if the user stopped it before that.
+    /// Opens the process. A command is started, and is stopped until [`RecordedVmm::resume`].
+    /// `None` if the user stopped the recording before that.
     fn open(&self, cancel: Cancel) -> Result<Option<RecordedVmm>, Error> {
         let pid = match self {
             VmmToRecord::Command { command, from_stop } => {
@@ -262,12 +269,12 @@ impl VmmToRecord {
         let process = Process::open(pid)?;
         process.require_vm()?;
         let name = format!("{} (PID {pid})", process.name());
-        Ok(Some(RecordedVmm { process, name, stops: false, child: None, cancel }))
+        Ok(Some(RecordedVmm { process, name, ends_at_stop: false, child: None, cancel }))
     }
 }
 
-/// Starts ktax itself, which stops and then becomes the command, so that the recording misses
-/// nothing.
+/// Starts ktax as a child, which stops itself and becomes the command when it is resumed. So the
+/// recording begins before the command does.
 fn start_command(
     command: &[String],
     from_stop: bool,
@@ -282,11 +289,11 @@ fn start_command(
     let child = held.spawn().or_host(format!("cannot start {shown}"), "try again")?;
     let name = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
-    let target = RecordedVmm { process, name, stops: from_stop, child: Some(child), cancel };
-    let mut stopped = target.stopped()?;
+    let target = RecordedVmm { process, name, ends_at_stop: from_stop, child: Some(child), cancel };
+    let mut stopped = target.wait_for_stop()?;
     if stopped == Some(true) && from_stop {
-        target.go()?;
-        stopped = target.stopped()?;
+        target.resume()?;
+        stopped = target.wait_for_stop()?;
         if stopped == Some(false) {
             let message = format!("{shown} ended but never stopped itself");
             let next = "remove --from-stop, or let the program raise SIGSTOP where the recording \
@@ -306,7 +313,8 @@ fn start_command(
 }
 
 impl RecordedVmm {
-    fn go(&self) -> Result<(), Error> {
+    /// Resumes the command.
+    fn resume(&self) -> Result<(), Error> {
         match &self.child {
             Some(child) => {
                 Ok(kill_process(Pid::from_child(child), Signal::CONT)
@@ -318,7 +326,7 @@ impl RecordedVmm {
 
     /// Waits until the command stops itself (`true`) or ends (`false`); `None` if the user stopped
     /// the recording.
-    fn stopped(&self) -> Result<Option<bool>, Error> {
+    fn wait_for_stop(&self) -> Result<Option<bool>, Error> {
         while !self.cancel.is_cancelled() {
             if self.take_stop()? {
                 return Ok(Some(true));
@@ -340,27 +348,27 @@ impl RecordedVmm {
     }
 
     /// Continues the command without recording it.
-    fn go_to_the_end(&self) -> Result<(), Error> {
-        self.go()?;
+    fn run_to_end(&self) -> Result<(), Error> {
+        self.resume()?;
         while !self.cancel.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
         Ok(())
     }
 
-    /// Asks a command that still runs to end, and kills it if it does not. Returns how it failed,
-    /// if it did.
-    fn end(mut self, is_over: bool) -> Result<Option<String>, Error> {
+    /// Ends a command that still runs by SIGTERM, and by SIGKILL after a timeout. Returns the
+    /// status of a command that failed by itself.
+    fn end(mut self, has_ended: bool) -> Result<Option<String>, Error> {
         let Some(child) = &mut self.child else { return Ok(None) };
-        if !is_over {
+        if !has_ended {
             kill_process(Pid::from_child(child), Signal::TERM).map_err(std::io::Error::from)?;
             // A stopped process would not see SIGTERM.
             kill_process(Pid::from_child(child), Signal::CONT).map_err(std::io::Error::from)?;
             // A second Ctrl-C ends this wait.
-            if !self.process.ended_within(PATIENCE)? {
+            if !self.process.ended_within(TERM_TIMEOUT)? {
                 child.kill()?;
             }
         }
         let status = child.wait()?;
-        Ok((!status.success() && is_over).then(|| status.to_string()))
+        Ok((!status.success() && has_ended).then(|| status.to_string()))
     }
 }
 
@@ -373,7 +381,7 @@ impl Drop for RecordedVmm {
     }
 }
 
-/// Stops this process, and becomes the command when it is continued.
+/// Stops this process, and replaces it by the command when it is resumed.
 pub fn become_vmm(command: &[String]) -> Result<(), Error> {
     kill_process(getpid(), Signal::STOP).map_err(std::io::Error::from)?;
     let reason = Command::new(&command[0]).args(&command[1..]).exec();

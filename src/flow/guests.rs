@@ -1,4 +1,4 @@
-//! Runs guests of a KVM host: gets the kernels, and makes every Step and row.
+//! Guests of a KVM host: gets the kernels, and runs every Step and row.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(super) fn plan(
     Ok(experiment.plan(identity, key))
 }
 
-/// Runs every guest that is missing.
+/// Runs every missing guest.
 pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     let plan = &dir.plan().method;
     let qemu = find_qemu(plan.asked.host, session)?;
@@ -91,17 +91,16 @@ fn find_qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
     })
 }
 
-/// Key of a host. Its machine never changes, and the guests' machines are in their Subjects. A host
-/// of this architecture runs this ktax itself, so counts belong to one build of it; a board runs a
-/// program of its own.
+/// Key of the counts of a host's guests. The host's machine never changes, and the guests' machines
+/// are in their Subjects. An x86-64 host runs this ktax, so its counts belong to one build of ktax;
+/// a board runs a small program instead.
 fn host_key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
     let guest = match Board::for_kind(host) {
         Some(board) => board.program_sha256(&session.cache.join("runs"))?,
         None => {
-            let program = sha256_of_file(Path::new(THIS_PROGRAM));
-            let program =
-                program.or_host("cannot read the program file of ktax", "make it readable")?;
-            sha256_of_parts(&[payload::guest_sha256(), program])
+            let ktax = sha256_of_file(Path::new(THIS_PROGRAM));
+            let ktax = ktax.or_host("cannot read the program file of ktax", "make it readable")?;
+            sha256_of_parts(&[payload::guest_sha256(), ktax])
         }
     };
     Ok(Key {
@@ -137,7 +136,7 @@ fn target(host: HostKind) -> &'static Target {
 fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<X86Guest, Error> {
         let (Some(subject), Some(kernel)) = (&side.subject.kernel, &side.kernel) else {
-            return Err(super::stale("plan.json has a guest without a kernel"));
+            return Err(super::stale_plan("plan.json has a guest without a kernel"));
         };
         Ok(X86Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
     };
@@ -159,13 +158,14 @@ impl Session<'_> {
     pub fn kvm_host(&self, subject: &Subject) -> Result<HostKernel, Error> {
         let kernel = self.obtain(subject)?;
         let modules =
-            self.talking(|talk| kernel::modules(&kernel, &KVM_MODULES, &self.cache, talk))?;
+            self.with_talk(|talk| kernel::modules(&kernel, &KVM_MODULES, &self.cache, talk))?;
         let boot_line = subject.boot_line.clone();
         Ok(HostKernel { image: kernel.image, identity: kernel.identity, boot_line, modules })
     }
 }
 
-/// Host's kernel as it was planned. A newer package may have come since.
+/// Kernel of the host as planned: by its name, or by its planned version if the name now stands for
+/// a newer package.
 fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Error> {
     let planned = &plan.host_kernel;
     let kernel = session.kvm_host(&plan.asked.host_subject)?;
@@ -200,7 +200,7 @@ fn board_engine(
     })
 }
 
-/// Host of a Side: its own, or the one of both.
+/// Host of a Side: its own kernel, or the kernel of both Sides' host.
 fn board_side(
     plan: &GuestsPlan,
     side: &GuestSide,
@@ -209,16 +209,16 @@ fn board_side(
     let declared = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
     let (subject, planned) = declared.unwrap_or((&plan.asked.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.asked.host), planned, subject)?;
-    let is_without =
+    let removes_page =
         side.subject.hidden_features.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),
-        has_magic_page: plan.asked.host.has_magic_page() && !is_without,
+        has_magic_page: plan.asked.host.has_magic_page() && !removes_page,
     })
 }
 
-/// Number of hosts and rows, for estimates.
+/// Work of a Plan, for estimates.
 pub(super) fn work(plan: &GuestsPlan, session: &Session<'_>) -> Work {
     Work {
         engine: plan.asked.host.name().to_owned(),

@@ -14,14 +14,17 @@ use crate::text::escape_path;
 
 pub use crate::kvmhost::{CommandOutput, init};
 
+/// File that is copied into a KVM host.
 #[derive(Debug, Clone)]
 pub struct FileForHost {
+    /// Name in the host.
     pub name: String,
+    /// Path on this machine.
     pub path: PathBuf,
 }
 
-/// Runs a command, whose program is a path in the host, under this kernel. If `exact`, time is
-/// counted in instructions of one CPU.
+/// Runs a command in a host with this kernel; the command's program is a path in the host. If
+/// `exact`, time is counted in instructions of one CPU.
 pub fn run(
     kernel: &Subject,
     exact: bool,
@@ -45,14 +48,14 @@ pub fn run(
     Ok(answers.into_iter().next().expect("there is an answer to each command"))
 }
 
-/// Reads all files before anything is booted, at most `most` bytes: `/dev/zero` has no end.
-fn read(files: &[FileForHost], most: u64) -> Result<Vec<HostFile>, Error> {
-    let mut left = most;
+/// Reads all files, at most `max_bytes` together: special files such as `/dev/zero` have no end.
+fn read(files: &[FileForHost], max_bytes: u64) -> Result<Vec<HostFile>, Error> {
+    let mut left = max_bytes;
     let mut read = |FileForHost { name, path }: &FileForHost| {
         let content = read_limited(path, left).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
-                let (path, most_mib) = (escape_path(path), most >> 20);
-                Error::user(format!("with {path} the host's files exceed {most_mib} MiB"))
+                let (path, max_mib) = (escape_path(path), max_bytes >> 20);
+                Error::user(format!("with {path} the host's files exceed {max_mib} MiB"))
                     .next("give fewer or smaller files")
             }
             _ => unreadable(path, "a file for the host", error),
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_a_limit_together_and_one_without_an_end_has_it_too() {
+    fn the_size_of_all_files_together_is_limited() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("three");
         std::fs::write(&path, "abc").unwrap();
@@ -82,12 +85,12 @@ mod tests {
             given.iter().map(|file| file.content.as_slice()).collect::<Vec<_>>(),
             [b"abc"; 2]
         );
-        for (paths, most) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
-            let error = read(&files(paths), most).unwrap_err();
-            let most = most >> 20;
+        for (paths, max_bytes) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
+            let error = read(&files(paths), max_bytes).unwrap_err();
+            let max_mib = max_bytes >> 20;
             let path = paths.last().unwrap();
             let beginning =
-                format!("with {path} the host's files exceed {most} MiB; give fewer or");
+                format!("with {path} the host's files exceed {max_mib} MiB; give fewer or");
             assert!(error.to_string().starts_with(&beginning), "{error}");
         }
         let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();

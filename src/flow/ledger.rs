@@ -1,4 +1,4 @@
-//! Ranks several additions to one base by their costs.
+//! Ranks additions to one base by their costs.
 
 use std::path::{Path, PathBuf};
 
@@ -29,18 +29,17 @@ pub fn rank(
     out: &Path,
     session: &Session<'_>,
 ) -> Result<Option<RankedLedger>, Error> {
+    check_names(ledger, session)?;
     let CheckedLedger { ledger, already_on, without_effect } =
-        match without_known(ledger.clone(), session) {
+        match remove_additions_from_base(ledger.clone(), session) {
             Err(error) if error.is_cancelled() => return Ok(None),
             checked => checked?,
         };
-    let (mut each, mut not_built) = (Vec::new(), Vec::new());
-    let mut first: Option<PathBuf> = None;
+    // The base may have other options now.
+    check_names(&ledger, session)?;
+    let (mut compared, mut not_built) = (Vec::new(), Vec::new());
+    let mut first_dir: Option<PathBuf> = None;
     let count = ledger.experiments.len();
-    ledger
-        .experiments
-        .iter()
-        .try_for_each(|(_, experiment)| session.check_names(&experiment.method))?;
     for (index, (name, experiment)) in ledger.experiments.iter().enumerate() {
         session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(name);
@@ -55,18 +54,18 @@ pub fn rank(
             }
         };
         let dir = out.join(name);
-        // The first run takes the base from itself.
-        let first = first.get_or_insert(dir.clone());
-        match compare_with_base_of(first, &dir, plan, session)? {
-            Some(comparison) => each.push((name.clone(), with_estimates(comparison)?)),
+        // The first run measures the base, and the others take its results from there.
+        let first_dir = first_dir.get_or_insert(dir.clone());
+        match compare_with_base_of(first_dir, &dir, plan, session)? {
+            Some(comparison) => compared.push((name.clone(), with_estimates(comparison)?)),
             None => return Ok(None),
         }
     }
-    let last_is_together = each.last().is_some_and(|(name, _)| name == ALL_ADDITIONS);
-    let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
-    // If an addition was not built, the sum would be incomplete.
-    let together = together.filter(|_| not_built.is_empty());
-    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built, already_on);
+    let has_total = compared.last().is_some_and(|(name, _)| name == TOGETHER);
+    let total = has_total.then(|| compared.pop()).flatten().map(|(_, comparison)| comparison);
+    // If an addition was not built, the total would be incomplete.
+    let total = total.filter(|_| not_built.is_empty());
+    let table = analyse::ledger(&ledger.title, &compared, total.as_ref(), not_built, already_on);
     let mut table = table.ok_or_else(|| {
         Error::user("no addition could be built, for the reasons above").next(
             "correct the kernel, `config` or `patches` in the ledger file, then run `ktax ledger \
@@ -77,12 +76,18 @@ pub fn rank(
     table.warnings.extend(without_effect);
     write_result(out, LEDGER, &table)?;
     keep_result(&table, session);
-    let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
+    let comparisons = compared.into_iter().map(|(_, comparison)| comparison).chain(total).collect();
     Ok(Some(RankedLedger { table, comparisons }))
 }
 
-/// Adds estimates for the built-in machine, unless the user named another one. A ledger ranks by
-/// cycles, because instructions and iterations have no common unit.
+/// Checks the names of all kernels, options and patches before a kernel is downloaded or built.
+fn check_names(ledger: &Ledger, session: &Session<'_>) -> Result<(), Error> {
+    let mut experiments = ledger.experiments.iter();
+    experiments.try_for_each(|(_, experiment)| session.check_names(&experiment.method))
+}
+
+/// Adds estimates for the built-in machine, unless the user named another machine. A ledger ranks
+/// by cycles, because instructions and iterations have no common unit.
 fn with_estimates(mut comparison: Comparison) -> Result<Comparison, Error> {
     let is_estimated = |row: &Row| row.counts().is_some_and(|counts| counts.estimate.is_some());
     if !comparison.rows.iter().any(is_estimated) {
@@ -95,6 +100,7 @@ fn with_estimates(mut comparison: Comparison) -> Result<Comparison, Error> {
 /// Ledger whose base has none of the additions.
 struct CheckedLedger {
     ledger: Ledger,
+    /// Parts of additions that the base had.
     already_on: Vec<AlreadyOn>,
     /// Parameters without effect, by addition.
     without_effect: Vec<(String, Warning)>,
@@ -103,9 +109,12 @@ struct CheckedLedger {
 /// Size limit of a kernel's configuration, in bytes.
 const CONFIG_MAX: u64 = 4 << 20;
 
-/// Removes from the base what the ledger adds, because an addition that the base has would cost
+/// Removes the ledger's additions from the base. An addition that is in the base, too, would cost
 /// nothing.
-fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger, Error> {
+fn remove_additions_from_base(
+    ledger: Ledger,
+    session: &Session<'_>,
+) -> Result<CheckedLedger, Error> {
     let Some(config) = base_config(&ledger, session)? else {
         return Ok(CheckedLedger { ledger, already_on: Vec::new(), without_effect: Vec::new() });
     };
@@ -126,5 +135,33 @@ fn base_config(ledger: &Ledger, session: &Session<'_>) -> Result<Option<String>,
         Ok(kernel) => Ok(kernel.config.and_then(|path| read_text(&path, CONFIG_MAX).ok())),
         Err(error) if error.is_cancelled() => Err(error),
         Err(error) => why_unbuilt(error).map(|_| None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::SilentObserver;
+
+    #[test]
+    fn names_are_checked_before_a_kernel_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let session =
+            Session { cache: dir.path().into(), ..Session::new(&SilentObserver).unwrap() };
+        let tree = dir.path().join("no-tree").display().to_string();
+        let text = format!(
+            r#"
+            title = "a ledger"
+            workloads = ["getppid"]
+            base = {{ kernel = "src:{tree}" }}
+
+            [[add]]
+            name = "mistyped"
+            patches = ["no-such.patch"]
+            "#
+        );
+        let ledger = Ledger::parse(&text, "ledger.toml").unwrap();
+        let error = rank(&ledger, &dir.path().join("out"), &session).unwrap_err().to_string();
+        assert!(error.contains("no-such.patch"), "{error}");
     }
 }

@@ -24,45 +24,45 @@ pub struct Limit {
 
 /// All limits of the table, from the constants that enforce them.
 pub fn limits() -> Vec<Limit> {
-    [measuring(), timing(), files()].concat()
+    [counting_limits(), timing_limits(), file_limits()].concat()
 }
 
 fn limit(what: &'static str, bounds: String, usual: impl ToString) -> Limit {
     Limit { what, bounds, usual: usual.to_string() }
 }
 
-fn between<T: std::fmt::Display>(range: std::ops::RangeInclusive<T>) -> String {
+fn range_text<T: std::fmt::Display>(range: std::ops::RangeInclusive<T>) -> String {
     format!("{} to {}", range.start(), range.end())
 }
 
-fn measuring() -> Vec<Limit> {
+fn counting_limits() -> Vec<Limit> {
     let machine = Machine::default();
-    let several = Machine::with_cpus(4).default_layouts();
+    let layouts_of_several_cpus = Machine::with_cpus(4).default_layouts();
     vec![
         limit(
             "CPUs of a counted guest (`--cpus`)",
-            between(bounds("machine.cpus", Method::Counts)),
+            range_text(bounds("machine.cpus", Method::Counts)),
             machine.cpus,
         ),
         limit(
             "CPUs of a timed guest (`--cpus --engine kvm`)",
-            between(bounds("machine.cpus", Method::Times)),
+            range_text(bounds("machine.cpus", Method::Times)),
             machine.cpus,
         ),
-        limit("CPUs of a guest of a KVM host (`cpus`)", between(GuestSubject::CPUS), 1),
+        limit("CPUs of a guest of a KVM host (`cpus`)", range_text(GuestSubject::CPUS), 1),
         limit(
             "memory of a guest in MiB (`--memory`)",
-            between(bounds("machine.memory_mib", Method::Counts)),
+            range_text(bounds("machine.memory_mib", Method::Counts)),
             machine.memory_mib,
         ),
         limit(
             "layouts of a side (`--layouts`)",
-            between(bounds("layouts", Method::Counts)),
-            format!("{}; {several} with several CPUs", machine.default_layouts()),
+            range_text(bounds("layouts", Method::Counts)),
+            format!("{}; {layouts_of_several_cpus} with several CPUs", machine.default_layouts()),
         ),
         limit(
             "instructions of a slice of several CPUs (`--quantum`)",
-            between(bounds("machine.quantum", Method::Counts)),
+            range_text(bounds("machine.quantum", Method::Counts)),
             format!("{QUANTUM}; {CONTENDED_QUANTUM} while CPUs wait for each other"),
         ),
         limit(
@@ -76,43 +76,43 @@ fn measuring() -> Vec<Limit> {
             "from 1".to_owned(),
             Limits::default().time.as_secs(),
         ),
-        limit("shards of a campaign (`--shards`)", between(SHARD_COUNTS), "ten minutes each"),
+        limit("shards of a campaign (`--shards`)", range_text(SHARDS), "ten minutes each"),
     ]
 }
 
-fn timing() -> Vec<Limit> {
+fn timing_limits() -> Vec<Limit> {
     vec![
         limit(
             "pairs (`--pairs`)",
-            between(bounds("pairs", Method::Times)),
+            range_text(bounds("pairs", Method::Times)),
             "as many as a verdict needs",
         ),
-        limit("most pairs (`--most-pairs`)", between(bounds("most_pairs", Method::Times)), ""),
+        limit("most pairs (`--most-pairs`)", range_text(bounds("most_pairs", Method::Times)), ""),
         limit(
             "loops of a row in a timed boot (`--loops`)",
-            between(bounds("loops", Method::Times)),
+            range_text(bounds("loops", Method::Times)),
             "",
         ),
         limit(
             "CPUs that timed guests run on (`--cores`)",
-            between(bounds("machine.cores", Method::Times)),
+            range_text(bounds("machine.cores", Method::Times)),
             "",
         ),
     ]
 }
 
-fn files() -> Vec<Limit> {
-    let most = |bytes: u64| format!("at most {}", binary_size(bytes));
+fn file_limits() -> Vec<Limit> {
+    let at_most = |bytes: u64| format!("at most {}", binary_size(bytes));
     vec![
         limit("size of the cache (`--cache-size`)", "from 0".to_owned(), Budget::default()),
-        limit("experiment, ledger or campaign file", most(FILE_MAX), ""),
-        limit("page or file of `--json` that is read", most(RESULT_MAX), ""),
-        limit("file of a run directory", most(rundir::FILE_MAX), ""),
-        limit("file of a store", most(store::FILE_MAX), ""),
-        limit("measurement of a store, unpacked", most(store::MEASUREMENT_MAX), ""),
-        limit("profiles of a measurement, of all layouts", most(store::PROFILES_MAX), ""),
-        limit("result of a store, unpacked", most(store::RESULT_MAX), ""),
+        limit("experiment, ledger or campaign file", at_most(FILE_MAX), ""),
+        limit("page or file of `--json` that is read", at_most(RESULT_MAX), ""),
+        limit("file of a run directory", at_most(rundir::FILE_MAX), ""),
+        limit("file of a store", at_most(store::FILE_MAX), ""),
+        limit("measurement of a store, unpacked", at_most(store::MEASUREMENT_MAX), ""),
+        limit("profiles of a measurement, of all layouts", at_most(store::PROFILES_MAX), ""),
+        limit("result of a store, unpacked", at_most(store::RESULT_MAX), ""),
         limit("characters of a tag", format!("at most {}", store::MAX_TAG_LENGTH), ""),
-        limit("trace or timing file of `ktax exits report`", most(files::FILE_MAX), ""),
+        limit("trace or timing file of `ktax exits report`", at_most(files::FILE_MAX), ""),
     ]
 }

@@ -1,11 +1,11 @@
-//! Runs the phases, whatever the method: one by one, together, or once for each value of a sweep.
+//! Runs the phases of any method: one by one, together, or once for each value of a sweep.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use super::remaining::{Remaining, basis, duration_text, load_rates};
+use super::remaining::{RemainingRuns, estimate_basis, format_duration, stored_rates};
 use super::session::Session;
 use super::store::keep_result;
 use super::{counts, guests, results, times, touching};
@@ -100,30 +100,30 @@ pub fn planned(dir: &AnyRunDir) -> String {
     }
 }
 
-/// Estimated duration of a Plan, in words. Timed plans have an upper bound, because they stop when
-/// they know enough.
+/// Estimated duration of a Plan, as a sentence. Timed plans have an upper bound, because they stop
+/// as soon as all verdicts are certain.
 pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     let work = match &plan.method {
         PlanMethod::Counts(plan) => counts::work(plan, session),
         PlanMethod::Guests(plan) => guests::work(plan, session),
-        PlanMethod::Times(plan) => return times::estimate(plan, &load_rates()),
+        PlanMethod::Times(plan) => return times::estimate(plan, &stored_rates()),
     };
-    let rates = load_rates();
-    let basis = basis(rates.has_boots(&work.engine));
+    let rates = stored_rates();
+    let basis = estimate_basis(rates.has_boots(&work.engine));
     let jobs = work.jobs.min(work.boots);
-    let mut remaining = Remaining::new(rates);
+    let mut remaining = RemainingRuns::new(rates);
     remaining.begin(work);
-    let left = duration_text(remaining.left(Duration::ZERO));
+    let duration = format_duration(remaining.left(Duration::ZERO));
     let vms = counted(jobs, "VM");
-    Some(format!("it takes about {left} with {vms} at a time ({basis})"))
+    Some(format!("it takes about {duration} with {vms} at a time ({basis})"))
 }
 
 /// Options of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// True if a timed run shows estimates.
+    /// True if a timed run shows estimates before it has ended.
     pub peek: bool,
-    /// True if the Sides of a timed run may differ in more than was declared.
+    /// True if the Sides of a timed run may differ in facts that the experiment does not declare.
     pub allow_differences: bool,
 }
 
@@ -140,7 +140,7 @@ impl Options {
     }
 }
 
-/// Refuses, before anything is fetched or made, whatever [`run`] would refuse.
+/// Refuses, before anything is fetched or measured, whatever [`run`] would refuse.
 pub fn check(experiment: &Experiment, options: Options) -> Result<(), Error> {
     match &experiment.method {
         ExperimentMethod::Counts(_) => options.refuse_timed_options("the exact engine"),
@@ -149,8 +149,8 @@ pub fn check(experiment: &Experiment, options: Options) -> Result<(), Error> {
     }
 }
 
-/// Runs and analyses a Plan in a directory. It is created, or resumed if it has the same Plan.
-/// `None` if the user stopped it.
+/// Runs and analyses a Plan in a directory. The directory is created, or the run in it is resumed
+/// if it has the same Plan. `None` if the user stopped the run.
 pub fn compare(
     path: &Path,
     plan: Plan,
@@ -159,8 +159,8 @@ pub fn compare(
     run_and_analyse(&open_or_create(path, plan)?, Options::default(), session)
 }
 
-/// Compares like [`compare`], but takes the base's results from the run directory `first` if its
-/// base is the same.
+/// Compares like [`compare`], but takes the base's results from the run directory `first` if both
+/// bases are the same.
 pub fn compare_with_base_of(
     first: &Path,
     path: &Path,
@@ -176,7 +176,7 @@ pub fn compare_with_base_of(
 }
 
 /// Runs and analyses the Plan of a directory, and keeps the result in the store. `None` if the user
-/// stopped it.
+/// stopped the run.
 pub fn measure(
     dir: &AnyRunDir,
     options: Options,
@@ -222,8 +222,8 @@ fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     }
 }
 
-/// Experiments of a sweep of settings, each with its name: one for each value. Without a sweep it
-/// is the Experiment itself, without a name.
+/// Experiments of a sweep of settings, one for each value, with their names. Without a sweep, the
+/// only one is the Experiment itself, and its name is empty.
 pub fn sweep_points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
@@ -249,11 +249,12 @@ fn for_any_method<M: Clone>(
     points.into_iter().map(with_any_method).collect()
 }
 
-/// Length limit of a directory's name, of which a file system allows 255 bytes. Longer names that
-/// become equal get a number.
+/// Length limit of a directory's name, which leaves room for a number: file systems allow 255
+/// bytes.
 const NAME_BYTES: usize = 200;
 
-/// Directories of the points below `out`, no two the same. A value may contain slashes.
+/// Directories of the points below `out`. Unsafe characters, such as slashes in values, become `_`,
+/// and numbers keep equal names apart.
 pub fn sweep_directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=,-".contains(c);
     let mut taken = BTreeSet::new();
@@ -311,7 +312,7 @@ mod tests {
     fn no_point_of_a_sweep_is_outside_its_directory() {
         let points = ["thp=never,vm.swappiness=10", "kernel.core_pattern=/../../x y"];
         assert_eq!(directory_names(&points), [points[0], "kernel.core_pattern=_.._.._x_y"]);
-        // Without a sweep it is the directory itself.
+        // Without a sweep the only directory is `out` itself.
         assert_eq!(sweep_directories(Path::new("out"), [""].into_iter())[0].as_os_str(), "out");
     }
 
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_of_each_run_is_said() {
+    fn a_stopped_sweep_describes_each_run() {
         let dirs = ["out/a", "out/b", "out/c"].map(Path::new);
         assert_eq!(
             describe_runs(&dirs, 1),

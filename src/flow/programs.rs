@@ -1,5 +1,5 @@
-//! The user's programs and workloads of a plan: packed or compiled once, and found again by their
-//! hash.
+//! Programs and workloads of the user: packs or compiles them for a plan, and finds them in the
+//! cache by their hash when the plan is run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ use crate::program::{
 use crate::run::named_files;
 use crate::text::{escape, escape_path, shell_line};
 
-/// Memory that a kernel and the guest's own programs need at most.
-const KERNEL_MIB: u32 = 60;
-/// Memory that a program may use for files in its root directory.
-const TO_WRITE_MIB: u32 = 16;
+/// Maximum memory of a kernel and ktax's own programs in a guest.
+const MAX_KERNEL_MIB: u32 = 60;
+/// Memory that stays free for files that a program writes to its root directory.
+const WRITABLE_MIB: u32 = 16;
 
-/// Packs the files of each Side's guests, found from the current directory. Equal contents are one
-/// archive.
+/// Packs the files of each Side's guests, with paths relative to the current directory. Sides with
+/// equal contents share the archives.
 pub(super) fn pack(
     asked: &AskedCounts,
     session: &Session<'_>,
@@ -43,10 +43,11 @@ pub(super) fn pack(
     Ok(Sides { base: packed, change })
 }
 
-/// Contents of one Side's guests: the common part, and the programs, of which each guest has one.
+/// Contents of one Side's guests: the part that all guests have, and the programs, of which each
+/// guest has one.
 #[derive(PartialEq)]
 struct SideContents {
-    beside: ArchiveContents,
+    common: ArchiveContents,
     programs: Vec<UserProgram>,
     memory_mib: u32,
 }
@@ -59,7 +60,7 @@ impl SideContents {
             UserProgram { files, ..program.clone() }
         };
         let setting = |(name, value): (&String, &String)| (plan::sysctl_file(name), value.clone());
-        let beside = ArchiveContents {
+        let common = ArchiveContents {
             programs: Vec::new(),
             hooks: guest.hooks.as_ref().map(with_files),
             disk: asked.disk_of(side).map(|disk| (disk.clone(), mkfs_program(disk))),
@@ -67,55 +68,56 @@ impl SideContents {
             setup: plan::own_setup(subject),
         };
         let programs = guest.programs.iter().map(with_files).collect();
-        SideContents { beside, programs, memory_mib: asked.machine.memory_mib }
+        SideContents { common, programs, memory_mib: asked.machine.memory_mib }
     }
 
-    /// Packs each program alone, from the current directory.
+    /// Packs the common part, and each program alone.
     fn pack(&self, session: &Session<'_>) -> Result<SideArchives, Error> {
-        let beside = pack_together(&self.beside, self.memory_mib, session)?;
-        let pack = |program| self.pack_alone(program, beside.as_ref(), session);
+        let common = pack_together(&self.common, self.memory_mib, session)?;
+        let pack = |program| self.pack_alone(program, common.as_ref(), session);
         let programs = self.programs.iter().map(pack).collect::<Result<_, _>>()?;
-        Ok(SideArchives { common: beside, programs })
+        Ok(SideArchives { common, programs })
     }
 
     fn pack_alone(
         &self,
         program: &UserProgram,
-        beside: Option<&PackedPrograms>,
+        common: Option<&PackedPrograms>,
         session: &Session<'_>,
     ) -> Result<PackedPrograms, Error> {
         let bytes =
-            beside.map_or(Ok(0), |packed| fs::metadata(&packed.archive).map(|about| about.len()));
-        let disk = self.beside.disk.as_ref().map(|(disk, _)| disk);
+            common.map_or(Ok(0), |packed| fs::metadata(&packed.archive).map(|found| found.len()));
+        let disk = self.common.disk.as_ref().map(|(disk, _)| disk);
         let cannot_keep = "cannot keep the program in the cache";
-        let beside = (bytes.or_host(cannot_keep, FIX_CACHE)?, disk);
-        let most_bytes = most_bytes(self.memory_mib);
-        program::pack_single(program, beside, &current_directory(), most_bytes, &session.cache)
+        let common = (bytes.or_host(cannot_keep, FIX_CACHE)?, disk);
+        let max_bytes = max_archive_bytes(self.memory_mib);
+        program::pack_single(program, common, &current_directory(), max_bytes, &session.cache)
     }
 
     /// Finds the archives of these hashes in the cache, or packs them again.
     fn find_or_pack(
         &self,
-        (beside, alone): (Option<&str>, Vec<&str>),
+        (common, programs): (Option<&str>, Vec<&str>),
         session: &Session<'_>,
     ) -> Result<SideArchives, Error> {
-        let beside = match beside {
+        let common = match common {
             Some(sha256) => {
-                let pack = || pack_together(&self.beside, self.memory_mib, session);
+                let pack = || pack_together(&self.common, self.memory_mib, session);
                 Some(find_packed(sha256, pack, session)?)
             }
             None => None,
         };
         let pack = |(program, sha256): (&UserProgram, &str)| {
-            let pack = || self.pack_alone(program, beside.as_ref(), session).map(Some);
+            let pack = || self.pack_alone(program, common.as_ref(), session).map(Some);
             find_packed(sha256, pack, session)
         };
-        let programs = self.programs.iter().zip(alone).map(pack).collect::<Result<_, _>>()?;
-        Ok(SideArchives { common: beside, programs })
+        let programs = self.programs.iter().zip(programs).map(pack).collect::<Result<_, _>>()?;
+        Ok(SideArchives { common, programs })
     }
 }
 
-/// Packs contents as one archive, found from the current directory. `None` if they are empty.
+/// Packs contents as one archive, with paths relative to the current directory. `None` if they are
+/// empty.
 fn pack_together(
     contents: &ArchiveContents,
     memory_mib: u32,
@@ -124,18 +126,18 @@ fn pack_together(
     if contents.is_empty() {
         return Ok(None);
     }
-    let most_bytes = most_bytes(memory_mib);
-    Ok(Some(program::pack(contents, &current_directory(), most_bytes, &session.cache)?))
+    let max_bytes = max_archive_bytes(memory_mib);
+    Ok(Some(program::pack(contents, &current_directory(), max_bytes, &session.cache)?))
 }
 
-/// Size limit of an archive. It stays in memory while it is unpacked, and Linux gives the root
-/// directory half of the rest.
-fn most_bytes(memory_mib: u32) -> u64 {
-    let third_mib = memory_mib.saturating_sub(KERNEL_MIB) / 3;
-    u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20
+/// Size limit of an archive: a third of the memory that the kernel leaves. The archive stays in
+/// memory while it is unpacked, and Linux limits the root directory to half of the rest.
+fn max_archive_bytes(memory_mib: u32) -> u64 {
+    let third_mib = memory_mib.saturating_sub(MAX_KERNEL_MIB) / 3;
+    u64::from(third_mib.saturating_sub(WRITABLE_MIB)) << 20
 }
 
-/// Archives of both Sides of a plan: from the cache, or packed again.
+/// Archives of both Sides of a plan: from the cache, else packed again.
 pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
@@ -144,7 +146,8 @@ pub(super) fn planned_programs(
     Sides::try_from_fn(|side| contents(side).find_or_pack(plan.archives_of(side), session))
 }
 
-/// Archive of this hash: from the cache, or packed again.
+/// Archive of this hash: from the cache, else packed again. Contents that have changed are an
+/// error.
 fn find_packed(
     sha256: &str,
     pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
@@ -157,12 +160,12 @@ fn find_packed(
     packed.ok_or_else(super::other_programs)
 }
 
-/// Directory from which programs are looked up.
+/// Directory to which the paths of programs are relative.
 fn current_directory() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
-/// Packs the modules of a Kernel that the guests load; `None` if there are none.
+/// Packs the modules of a Kernel that the guests load; `None` without modules.
 pub(super) fn packed_modules(
     wanted: &[String],
     kernel: &Identity,
@@ -171,21 +174,21 @@ pub(super) fn packed_modules(
     let wanted: Vec<(&str, &str)> =
         wanted.iter().map(|module| module_and_parameters(module)).collect();
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let needed = session.talking(|talk| needed_modules(kernel, &names, &session.cache, talk))?;
+    let needed = session.with_talk(|talk| needed_modules(kernel, &names, &session.cache, talk))?;
     if needed.is_empty() {
         return Ok(None);
     }
     let loaded = |(name, content): (String, Vec<u8>)| {
-        let given = wanted.iter().find(|(wanted, _)| *wanted == name);
-        let parameters = given.map_or("", |(_, parameters)| parameters).to_owned();
-        let is_cpu_specific = given.is_none() && CPU_MODULES.contains(&name.as_str());
+        let requested = wanted.iter().find(|(wanted, _)| *wanted == name);
+        let parameters = requested.map_or("", |(_, parameters)| parameters).to_owned();
+        let is_cpu_specific = requested.is_none() && CPU_MODULES.contains(&name.as_str());
         LoadedModule { name, parameters, is_cpu_specific, content }
     };
     let modules: Vec<LoadedModule> = needed.into_iter().map(loaded).collect();
     Ok(Some(program::pack_modules(&modules, &session.cache)?))
 }
 
-/// Key of counts with this guest and these modules; and the archives of each Side, if they differ.
+/// Key of counts with this guest and these modules, and the archives of each Side if they differ.
 pub(super) fn key_with_archives(
     key: Key,
     guest: &UserSpace,
@@ -193,13 +196,14 @@ pub(super) fn key_with_archives(
     modules: Vec<String>,
 ) -> (Key, Option<Sides<String>>) {
     let archives = Sides::from_fn(|side| Key::join_archives(packed.get(side).sha256s()));
-    let is_one = archives.base == archives.change;
-    let programs = if is_one { archives.base.clone() } else { String::new() };
+    let is_same = archives.base == archives.change;
+    let programs = if is_same { archives.base.clone() } else { String::new() };
     let key = Key { guest: guest.sha256(), programs, modules, ..key };
-    (key, (!is_one).then_some(archives))
+    (key, (!is_same).then_some(archives))
 }
 
-/// Experiment whose programs and hooks have their traced files: see [`programs_with_traced_files`].
+/// Experiment with the traced files of its programs and hooks, as in
+/// [`programs_with_traced_files`].
 pub(super) fn with_traced_files(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
@@ -209,13 +213,13 @@ pub(super) fn with_traced_files(
     *programs = programs_with_traced_files(programs, session)?;
     if let Some(hooks) = hooks {
         let traced = programs_with_traced_files(std::slice::from_ref(hooks), session)?;
-        *hooks = traced.into_iter().next().expect("there is one for each");
+        *hooks = traced.into_iter().next().expect("each program is returned");
     }
     Ok(traced)
 }
 
-/// Programs with the files that each opens in a sandbox, if its files are to be traced and are not
-/// known.
+/// Programs with their traced files: the files that a program opens in a sandbox. Only traces
+/// programs that ask for it and were not traced before.
 fn programs_with_traced_files(
     programs: &[UserProgram],
     session: &Session<'_>,
@@ -234,21 +238,22 @@ fn programs_with_traced_files(
     programs.iter().map(with_files).collect()
 }
 
+/// Runs a program in a sandbox, and returns the files that it opens.
 fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<String>, Error> {
     let here = current_directory();
-    let started = program::prepare_trace(program, &here, &session.cache)?;
-    let errors = started.directory().join("0/out/stderr");
-    // The answer may name thousands of files.
+    let sandbox = program::prepare_trace(program, &here, &session.cache)?;
+    let errors = sandbox.directory().join("0/out/stderr");
+    // The guest program may name thousands of files.
     let limits = Limits { wire_bytes: session.limits.symbols_bytes, ..session.limits.clone() };
     let host = Host::new(&session.cache, limits, session.cancel.clone());
     let next = "name another directory with --cache DIR";
     let host = host.or_host("cannot write the guest program to the cache", next)?;
-    let host = host.with_programs(Some((started, here.clone())));
+    let host = host.with_programs(Some((sandbox, here.clone())));
     let row = &program_rows(std::slice::from_ref(program))[0];
     let refused = |reason: String| {
         let command = escape(&program.command[0]);
         Error::user(format!("cannot trace the files of {command} on this machine: {reason}"))
-            .next("remove --trace-files, and name what it needs with --file")
+            .next("remove --trace-files, and name the files that it needs with --file")
     };
     let named = named_files(&host, row).map_err(|stop| match stop {
         Stop::Cancelled => Error::cancelled(),
@@ -257,16 +262,16 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     if named.status != u64::from(program.status) {
         let last_words = program::output_end(&errors);
         let NamedFiles { status, .. } = named;
-        let wanted = program.status;
+        let expected = program.status;
         return Err(refused(format!(
-            "its exit status is {status}, expected {wanted}: {last_words}"
+            "its exit status is {status}, expected {expected}: {last_words}"
         )));
     }
     Ok(program::traced_files(&named, &here))
 }
 
-/// Records in a new Plan which files its programs are. Returns the programs that run on the running
-/// kernel.
+/// Adds the identity of the programs' files to a new Plan. Returns the programs that run on the
+/// running kernel, and their working directory.
 pub(super) fn identify_timed_programs(
     plan: &mut TimesPlan,
     session: &Session<'_>,
@@ -289,7 +294,7 @@ pub(super) fn identify_timed_programs(
     Ok(Some((native, here)))
 }
 
-/// Archive of the programs of a Plan's guests: from the cache, or packed again.
+/// Archive of the programs of a Plan's guests: from the cache, else packed again.
 pub(super) fn timed_programs_in_guests(
     plan: &TimesPlan,
     session: &Session<'_>,
@@ -338,7 +343,7 @@ pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
     definitions_in(&compile::read(directory)?, directory)
 }
 
-/// Definitions of a directory, after its C files compile with ktax's guest. The program is dropped.
+/// Definitions of a directory. Its C files are compiled with ktax's guest program as a check.
 pub fn checked_definitions(
     directory: &Path,
     cache: &Path,
@@ -352,7 +357,7 @@ pub fn checked_definitions(
     Ok(definitions)
 }
 
-/// Next step where the cache cannot be written.
+/// Next step if the cache cannot be written.
 const FIX_CACHE: &str = "free disk space or fix the permissions";
 
 /// Result of the compiler; `Cancelled` if the user stopped it.
@@ -368,14 +373,14 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
         definitions()?.into_iter().map(|definition| definition.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
-        let definition = parse_user_definition(text, &path)?;
-        let is_there = definition.run.is_some()
+        let definition = definition(text, &path)?;
+        let is_defined = definition.run.is_some()
             || built_in.contains(&definition.program)
             || files.c.iter().any(|(_, text)| declares_workload(text, &definition.program));
-        if !is_there {
+        if !is_defined {
             let program = &definition.program;
             let reason =
-                format!("no C file has WORKLOAD(\"{program}\", …); add it, or correct program");
+                format!("no C file has WORKLOAD(\"{program}\", …); add it, or correct `program`");
             return Err(plan::definition_error(&path, &reason));
         }
         Ok(definition)
@@ -391,14 +396,14 @@ fn declares_workload(text: &str, program: &str) -> bool {
         .any(|call| call.strip_prefix('(').is_some_and(|rest| rest.trim_start().starts_with(&name)))
 }
 
-/// Guest with the workloads of a directory, which is kept in the cache.
+/// Guest program with the workloads of a directory; kept in the cache.
 pub(super) fn compiled_guest(
     directory: Option<&str>,
     session: &Session<'_>,
 ) -> Result<UserSpace, Error> {
     let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::bundled()) };
     let files = compile::read(directory)?;
-    // Definitions may only use programs of the machine.
+    // A directory may only have definitions, of workloads that need no C.
     if files.c.is_empty() {
         return Ok(UserSpace::bundled());
     }
@@ -410,7 +415,7 @@ pub(super) fn compiled_guest(
     Ok(guest)
 }
 
-/// Guest of a plan: from the cache, or compiled again.
+/// Guest program of a plan: from the cache, else compiled again.
 pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
     if plan.asked.guest.workloads_from.is_none() {
         return Ok(UserSpace::bundled());
@@ -421,6 +426,8 @@ pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<
     let guest = compiled_guest(plan.asked.guest.workloads_from.as_deref(), session)?;
     match guest.sha256() == plan.key.guest {
         true => Ok(guest),
-        false => Err(super::stale("the workloads' C files are not those of the plan any more")),
+        false => {
+            Err(super::stale_plan("the workloads' C files are not those of the plan any more"))
+        }
     }
 }

@@ -22,19 +22,19 @@ fn step(index: u32) -> Step {
     Step { index, side: Side::Base, layout: 0 }
 }
 
-/// Runs one boot after the other with these lengths, and calls `observe` each second.
+/// Runs one boot after the other with these lengths, and calls `on_second` each second.
 fn run_boots(
-    remaining: &mut Remaining,
+    remaining: &mut RemainingRuns,
     boots: usize,
     [boot, fast, slow]: [f64; 3],
-    mut observe: impl FnMut(&mut Remaining, Duration),
+    mut on_second: impl FnMut(&mut RemainingRuns, Duration),
 ) -> Duration {
     let mut now = Duration::ZERO;
     let mut next = Duration::ZERO;
-    let mut advance = |remaining: &mut Remaining, now: &mut Duration, length: f64| {
+    let mut until = |remaining: &mut RemainingRuns, now: &mut Duration, length: f64| {
         let end = *now + seconds(length);
         while next < end {
-            observe(remaining, next);
+            on_second(remaining, next);
             next += seconds(1.0);
         }
         *now = end;
@@ -54,11 +54,11 @@ fn run_boots(
 }
 
 #[test]
-fn boots_and_runs_have_separate_rates() {
-    let mut remaining = Remaining::new(rates());
+fn boots_and_runs_have_rates_of_their_own() {
+    let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(4, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
-    // With the known rates the estimate is a countdown.
+    // If all rates are right, the estimate is a countdown.
     let end = run_boots(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
         let left = remaining.left(now);
         assert!(left.abs_diff(seconds(60.0) - now) < seconds(0.001), "{left:?} at {now:?}");
@@ -67,16 +67,16 @@ fn boots_and_runs_have_separate_rates() {
     assert_eq!(remaining.run_counts(), (8, 8));
 }
 
-/// Runs that are slower or faster than known, and runs without known rates.
+/// Runs that are slower or faster than their stored rates, and runs without stored rates.
 #[test]
-fn time_left_grows_by_at_most_the_time_passed_and_ends_at_zero() {
+fn time_left_rises_by_no_more_than_the_time_that_passed() {
     for (known, lengths) in [
         (rates(), [50.0, 10.0, 1.0]),
         (rates(), [0.1, 0.1, 0.1]),
         (Rates::default(), [5.0, 1.0, 9.0]),
         (Rates::default(), [100.0, 0.0, 300.0]),
     ] {
-        let mut remaining = Remaining::new(known);
+        let mut remaining = RemainingRuns::new(known);
         remaining.begin(work(10, 1));
         let mut last: Option<(Duration, Duration)> = None;
         let end = run_boots(&mut remaining, 10, lengths, |remaining, now| {
@@ -90,10 +90,9 @@ fn time_left_grows_by_at_most_the_time_passed_and_ends_at_zero() {
     }
 }
 
-/// After 60 % of the run the estimate is within 20 % of the time left.
 #[test]
-fn this_run_soon_outweighs_learned_rates() {
-    let mut remaining = Remaining::new(rates());
+fn estimates_soon_follow_the_current_run() {
+    let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(50, 1));
     let lengths = [10.0, 2.0, 18.0];
     let total = 50.0 * 30.0;
@@ -108,8 +107,8 @@ fn this_run_soon_outweighs_learned_rates() {
 }
 
 #[test]
-fn found_results_take_no_time_and_vms_share_the_rest() {
-    let mut remaining = Remaining::new(rates());
+fn found_rows_take_no_time_and_vms_share_the_rest() {
+    let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(4, 2));
     assert_eq!(remaining.left(Duration::ZERO), seconds(30.0));
     remaining.event(Duration::ZERO, &Event::Found(&step(0), 2));
@@ -123,8 +122,8 @@ fn found_results_take_no_time_and_vms_share_the_rest() {
 }
 
 #[test]
-fn estimates_cover_all_parts() {
-    let mut remaining = Remaining::new(rates());
+fn time_left_covers_all_parts() {
+    let mut remaining = RemainingRuns::new(rates());
     let part = |index, count| Part { index, count, shares_base: false };
     remaining.part(part(0, 3));
     remaining.begin(work(2, 1));
@@ -140,7 +139,7 @@ fn estimates_cover_all_parts() {
 
 #[test]
 fn a_base_that_all_parts_share_is_measured_once() {
-    let mut remaining = Remaining::new(rates());
+    let mut remaining = RemainingRuns::new(rates());
     remaining.part(Part { index: 0, count: 3, shares_base: true });
     remaining.begin(work(2, 1));
     // Base and change take 15 s each; then come two changes.
@@ -149,7 +148,7 @@ fn a_base_that_all_parts_share_is_measured_once() {
 
 /// The first run takes an hour, and each pair of the second a second.
 #[test]
-fn only_pairs_of_the_same_run_give_the_pace() {
+fn pairs_of_another_run_do_not_change_the_estimate() {
     let mut pairs = RemainingPairs::default();
     let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
@@ -187,12 +186,12 @@ fn short_durations_have_two_digits() {
         (12.5, "13 s"),
         (200.0, "3 min 20 s"),
     ] {
-        assert_eq!(precise_duration_text(seconds(time)), shown);
+        assert_eq!(format_short_duration(seconds(time)), shown);
     }
 }
 
 #[test]
-fn durations_have_at_most_two_units() {
+fn durations_have_units_for_people() {
     for (time, shown) in [
         (0.0, "0 s"),
         (0.2, "1 s"),
@@ -201,7 +200,7 @@ fn durations_have_at_most_two_units() {
         (1500.0, "25 min"),
         (3900.0, "1 h 5 min"),
     ] {
-        assert_eq!(duration_text(seconds(time)), shown);
+        assert_eq!(format_duration(seconds(time)), shown);
     }
 }
 
@@ -210,7 +209,7 @@ fn task(done: u64, total: Option<u64>) -> KernelTask {
 }
 
 #[test]
-fn a_build_is_estimated_by_default_rates_and_then_by_its_pace() {
+fn a_build_is_estimated_by_its_own_rate_later() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
     let text = remaining.update(seconds(10.0), &task(0, Some(1000))).unwrap();
     assert!(text.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{text}");
@@ -224,18 +223,18 @@ fn a_build_is_estimated_by_default_rates_and_then_by_its_pace() {
 }
 
 #[test]
-fn the_rate_of_a_build_predicts_the_next_build() {
+fn the_rate_of_a_build_estimates_the_next_one() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
     remaining.update(seconds(0.0), &task(0, Some(1000)));
     remaining.update(seconds(800.0), &KernelTask { is_over: true, ..task(800, Some(1000)) });
-    let learned = remaining.new_rates();
-    assert_eq!(learned.tasks["compile"], 1.0);
-    let mut next = RemainingTask::new(learned, 2);
+    let measured = remaining.measured_rates();
+    assert_eq!(measured.tasks["compile"], 1.0);
+    let mut next = RemainingTask::new(measured, 2);
     let text = next.update(seconds(0.0), &task(0, Some(600))).unwrap();
-    assert!(text.ends_with("takes about 10 min (based on earlier runs on this machine)"), "{text}");
-    // Short builds give no rate, and are not announced.
+    assert!(text.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{text}");
+    // Short builds teach nothing, and are not announced.
     next.update(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
-    assert_eq!(next.new_rates().tasks.len(), 0);
+    assert_eq!(next.measured_rates().tasks.len(), 0);
     assert_eq!(next.update(seconds(1.0), &task(0, Some(3))), None);
 }
 

@@ -17,20 +17,22 @@ use crate::rundir::AnyRunDir;
 use crate::text::{did_you_mean_quoted, escape, escape_path, nearest, shell_path};
 use crate::{analyse, exits};
 
-/// Size limit of an experiment or a ledger, in bytes. Some files have no end, such as `/dev/zero`.
+/// Size limit of an experiment or a ledger, in bytes: special files such as `/dev/zero` have no
+/// end.
 pub(super) const FILE_MAX: u64 = 64 << 20;
 
 /// Size limit of a result, in bytes: a hundred times the largest one so far.
 pub(super) const RESULT_MAX: u64 = 256 << 20;
 
-/// Text of a file; `wanted` names what it should be, for the error.
+/// Text of a file; the error names the kind of file that is `wanted`.
 pub fn read_named_text(path: &Path, wanted: &'static str) -> Result<String, Error> {
     read_text(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
 }
 
-/// Refuses, before anything is measured, a file that could not be written.
+/// Refuses a file that cannot be written, before anything is measured.
 pub fn check_output(path: &Path) -> Result<(), Error> {
-    let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir());
+    let is_special =
+        fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if is_special {
         Ok(())
     } else {
@@ -41,7 +43,7 @@ pub fn check_output(path: &Path) -> Result<(), Error> {
 /// Writes a result to a file that the user named.
 pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
     // An atomic write would replace a device or a pipe by a file.
-    let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file());
+    let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
     let write = if is_special {
         |path: &Path, text: &[u8]| fs::write(path, text)
     } else {
@@ -51,19 +53,19 @@ pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 fn unwritable_error(path: &Path, error: io::Error) -> Error {
-    // Keep the system's message only: the rest names a temporary file.
+    // Only use the system's message, because the error's text names a temporary file.
     let kind = error.kind();
     let reason = error.raw_os_error().map_or(kind.into(), io::Error::from_raw_os_error);
     Error::user(format!("cannot write {}: {reason}", escape_path(path)))
         .next("give the path of a file in a directory that you may write")
 }
 
-/// Text of an experiment file, else of the built-in experiment of that name.
+/// Text of an experiment file, or of the built-in experiment of that name.
 pub fn experiment_text(named: &Path) -> Result<String, Error> {
     named_text(named, "an experiment file, or a name that `ktax experiments` lists")
 }
 
-/// Text of a ledger file, else of the built-in ledger of that name.
+/// Text of a ledger file, or of the built-in ledger of that name.
 pub fn ledger_text(named: &Path) -> Result<String, Error> {
     named_text(named, "a ledger file, or a name that `ktax experiments` lists")
 }
@@ -72,7 +74,7 @@ pub fn campaign_text(path: &Path) -> Result<String, Error> {
     read_named_text(path, "a campaign file")
 }
 
-/// Model of a key. A name that ends in `.toml` is the file of a machine.
+/// Replaces a name that ends in `.toml` by the machine of that file.
 pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
     let ModelKey::Name(named) = &key else { return Ok(key) };
     let path = Path::new(named);
@@ -90,8 +92,8 @@ pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     )
 }
 
-/// Text of a file, or of a built-in experiment or ledger. The caller refuses the wrong kind, and
-/// names the command for it.
+/// Text of a file, or of a built-in experiment or ledger. The caller refuses a file of the wrong
+/// kind.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
     let files = plan::experiments().chain(plan::ledgers());
     built_in_named(named, files).map_or_else(|| read_named_text(named, wanted), Ok)
@@ -111,8 +113,8 @@ pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
     })
 }
 
-/// Built-in text of this name, unless a file has it. Directories do not count: runs are often named
-/// after their experiment.
+/// Built-in text of this name, unless a file has the name, too. A directory may have it, because
+/// runs are often named after their experiment.
 fn built_in_named(named: &Path, mut files: impl Iterator<Item = BuiltIn>) -> Option<String> {
     let is_file = named.exists() && !named.is_dir();
     let found = files.find(|file| !is_file && named == Path::new(file.name))?;
@@ -132,7 +134,7 @@ pub(super) const LEDGER: &str = "ledger.json";
 /// File name of the result of an experiment that was counted and timed.
 pub(super) const VALIDATION: &str = "validation.json";
 
-/// Reports of the formats that have a file beside the result, by file name.
+/// Reports of the formats that are written to a file, by file name.
 pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
     let document = [Document::from(report)];
     let files = FORMATS.iter().filter_map(|format| Some((format.file?, format)));
@@ -141,7 +143,7 @@ pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>
         .collect()
 }
 
-/// Writes a result to a directory: as JSON under `name`, and its reports.
+/// Writes a result to a directory: as JSON to the file `name`, and its reports.
 pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Result<(), Error> {
     let json = render(report, JSON, TextOptions::default())?;
     let files = [(name, json)].into_iter().chain(reports(report)?);
@@ -150,14 +152,14 @@ pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Resu
         .try_for_each(|(path, text)| write(&path, &text))
 }
 
-/// Writes a file of a directory that ktax made.
+/// Writes a file in a directory of ktax.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     write_atomically(path, text.as_bytes())
         .or_host(format!("cannot write {}", path.display()), "free some disk space")
 }
 
-/// Results of files and of the directories of runs, searches and ledgers. If there are several,
-/// each has a name.
+/// Results of files, and of the directories of runs, searches and ledgers. If there are several
+/// results, each has a name.
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     let mut saved = Vec::new();
     for path in paths {
@@ -169,14 +171,14 @@ pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     Ok(saved)
 }
 
-/// Names results by their path and their number in it, as far as needed to tell them apart.
-fn name_results(results: &mut [Saved], path: &Path, has_others: bool) {
+/// Names results by their path, and by their number if the path has several.
+fn name_results(results: &mut [Saved], path: &Path, has_other_paths: bool) {
     let path = path.display().to_string();
-    let is_one = results.len() == 1;
+    let is_only = results.len() == 1;
     for (index, saved) in results.iter_mut().enumerate() {
-        saved.name = match (saved.name.as_str(), has_others) {
-            ("", false) if is_one => String::new(),
-            ("", true) if is_one => path.clone(),
+        saved.name = match (saved.name.as_str(), has_other_paths) {
+            ("", false) if is_only => String::new(),
+            ("", true) if is_only => path.clone(),
             ("", _) => format!("{path}#{}", index + 1),
             (name, true) => format!("{path}, {name}"),
             (name, false) => name.to_owned(),
@@ -197,15 +199,16 @@ fn results_of_directory(path: &Path) -> Result<Vec<Saved>, Error> {
     comparison.map(|comparison| vec![saved(comparison)]).ok_or_else(|| no_comparison(path))
 }
 
-/// Finished runs of a sweep, a search or a ledger, named by their directories.
-fn results_below(path: &Path, none: Error) -> Result<Vec<Saved>, Error> {
+/// Finished runs of a sweep, a search or a ledger, named by their directories; `no_run` is the
+/// error without a run directory.
+fn results_below(path: &Path, no_run: Error) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
     // Sort cpus=2 before cpus=16.
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
-        return Err(none);
+        return Err(no_run);
     }
     let mut comparisons = Vec::new();
     for run in paths {
@@ -219,7 +222,7 @@ fn results_below(path: &Path, none: Error) -> Result<Vec<Saved>, Error> {
 fn no_comparison(path: &Path) -> Error {
     let next = match path.join("plan.json").is_file() {
         true => format!("finish it with `ktax run {}`", shell_path(path)),
-        false => "type the command that began it again, and it goes on".to_owned(),
+        false => "resume it by the command that began it".to_owned(),
     };
     Error::user(format!("{} has no comparison yet", path.display()))
         .next(next)
@@ -259,8 +262,8 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     Ok(results)
 }
 
-/// All call paths of a row of a run directory, in the Layout that its report shows: as they were
-/// called, or as they are compared.
+/// All call paths of a row of a run directory, in the Layout that the report shows. `is_compared`
+/// selects the paths of the comparison instead of the recorded ones.
 pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, Error> {
     let no_paths = || {
         Error::user(format!("{} has no call paths of that row", escape_path(path)))
@@ -279,7 +282,7 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     let found = comparison.rows.iter().find(|candidate| candidate.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
     if row.computed_from().is_some() {
-        // A computed row has no paths of its own.
+        // Computed rows are not measured.
         return Err(no_paths());
     }
     // Paths only count instructions and REP iterations.
@@ -298,8 +301,8 @@ fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
         .next("the report's table has all rows' names")
 }
 
-/// Results that have a row of this name, each with its own name and this row alone. Those of run
-/// directories have its call paths.
+/// Comparisons that have a row of this name: the name of each result, and this row alone. The row
+/// has its call paths if the result is of a run directory.
 pub fn explained<'a>(
     row: &str,
     results: &'a [Saved],
@@ -312,7 +315,7 @@ pub fn explained<'a>(
     };
     if comparisons().next().is_none() {
         return Err(Error::user("--explain only applies to comparisons")
-            .next("of a ledger or a search, give the directory of one of its runs, as DIR/NAME"));
+            .next("for a ledger or a search, give the directory of one of its runs: DIR/NAME"));
     }
     let mut found = Vec::new();
     for (saved, comparison) in comparisons() {

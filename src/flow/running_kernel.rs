@@ -16,51 +16,51 @@ use crate::run::{Ended, run_natively};
 use crate::stats::random::Random;
 use crate::text::{escape, escape_path, shell_line};
 
-/// Runs of the rows of one workload on the running kernel. This machine has enough memory for them.
+/// Workload to run natively, with its rows. This machine has enough memory for them.
 #[derive(Debug)]
-pub struct NativeRuns {
+pub struct NativeWorkload {
     definition: Definition,
     workloads: Vec<Workload>,
     samples: usize,
     counters: bool,
 }
 
-impl NativeRuns {
-    /// Runs of the workloads with these names and parameters, one element for each name. Each row
-    /// runs `samples` times,
-    /// with or without counters.
+impl NativeWorkload {
+    /// Workloads of these names, with these parameters. Each row runs `samples` times, with
+    /// counters if `counters` is true.
     pub fn all(
         names: &[String],
         params: &[String],
         samples: u32,
         counters: bool,
-    ) -> Result<Vec<NativeRuns>, Error> {
+    ) -> Result<Vec<NativeWorkload>, Error> {
         let (definitions, samples) = (plan::definitions()?, samples as usize);
-        let mut all_runs = Vec::new();
+        let mut native_workloads = Vec::new();
         for name in plan::native_names(&definitions, names)? {
             let (definition, workloads) = plan::native_rows(&definitions, &name, params)?;
             let definition = definition.clone();
-            all_runs.push(NativeRuns { definition, workloads, samples, counters });
+            native_workloads.push(NativeWorkload { definition, workloads, samples, counters });
         }
-        let rows = || all_runs.iter().flat_map(|runs| &runs.workloads);
-        plan::unique_rows(rows().cloned().collect())?;
+        let rows = || native_workloads.iter().flat_map(|native| &native.workloads);
+        plan::each_once(rows().cloned().collect())?;
         check_temporary_directory()?;
         let available = available_memory_bytes()?;
-        all_runs.iter().try_for_each(|runs| plan::check_memory(&runs.workloads, available))?;
-        Ok(all_runs)
+        let mut all = native_workloads.iter();
+        all.try_for_each(|native| plan::check_memory(&native.workloads, available))?;
+        Ok(native_workloads)
     }
 
     /// Runs one workload after the other. Returns the tables that have rows.
     pub fn run_all(
-        all_runs: &[NativeRuns],
+        native_workloads: &[NativeWorkload],
         cache: &Path,
         limits: Limits,
         cancel: Cancel,
         observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(Vec<NativeTable>, Ended), Error> {
         let mut tables = Vec::new();
-        for runs in all_runs {
-            let (table, ended) = runs.run(cache, limits.clone(), cancel.clone(), observe)?;
+        for native in native_workloads {
+            let (table, ended) = native.run(cache, limits.clone(), cancel.clone(), observe)?;
             tables.extend((!table.rows.is_empty()).then_some(table));
             if ended == Ended::Cancelled {
                 return Ok((tables, ended));
@@ -69,12 +69,13 @@ impl NativeRuns {
         Ok((tables, Ended::Complete))
     }
 
-    pub fn count(&self) -> usize {
+    /// Number of runs of all rows.
+    pub fn runs(&self) -> usize {
         self.workloads.len() * self.samples
     }
 
-    /// Runs one row after the other. The table has the complete rows, also if the user stopped it.
-    /// A failure of a workload is a row, not an error.
+    /// Runs one row after the other. If the user stops the run, the table has the complete rows. A
+    /// failure of a workload is a row, not an error.
     fn run(
         &self,
         cache: &Path,
@@ -137,7 +138,7 @@ fn available_memory_bytes() -> Result<u64, Error> {
         .ok_or_else(|| Error::host("/proc/meminfo has no MemAvailable; run a newer kernel"))
 }
 
-/// Names of the columns that judge the workload.
+/// Names of the columns of the workload's table.
 fn column_names(definition: &Definition) -> Vec<String> {
     match definition.columns.is_empty() {
         true => default_columns(definition.bandwidth),
@@ -145,36 +146,36 @@ fn column_names(definition: &Definition) -> Vec<String> {
     }
 }
 
-/// Commands to count, and how.
+/// Commands to count, and the options of the runs.
 #[derive(Debug)]
-pub struct StatOrder {
-    /// The command; or the base and the change.
+pub struct StatRequest {
+    /// One command; or two, the base and the change.
     pub commands: Vec<Vec<String>>,
     /// Number of runs of each command.
     pub runs: u32,
-    /// Random seed for the order of each pair; only for two commands.
+    /// Seed of the random order within each pair; only for two commands.
     pub seed: Option<u64>,
     /// True if the output of the commands is shown.
-    pub is_shown: bool,
-    /// True if failed runs count too.
+    pub shows_output: bool,
+    /// True if failed runs are counted, too.
     pub ignores_failure: bool,
 }
 
-/// Runs and counts the commands; `None` if the user stopped it.
+/// Runs and counts the commands; `None` if the user stopped them.
 pub fn stat(
-    order: &StatOrder,
+    request: &StatRequest,
     cancel: &Cancel,
     observe: &dyn Fn(RunEvent<'_>),
 ) -> Result<Option<StatTable>, Error> {
     let mut sides: Vec<RepeatedCommand> =
-        order.commands.iter().cloned().map(RepeatedCommand::new).collect();
-    let mut random = Random::new(order.seed.unwrap_or_default());
-    for _ in 0..order.runs {
+        request.commands.iter().cloned().map(RepeatedCommand::new).collect();
+    let mut random = Random::new(request.seed.unwrap_or_default());
+    for _ in 0..request.runs {
         let change_first = random.coin();
         if change_first {
             sides.reverse();
         }
-        let ended = sides.iter_mut().try_for_each(|side| side.run_once(order, cancel, observe));
+        let ended = sides.iter_mut().try_for_each(|side| side.run_once(request, cancel, observe));
         if change_first {
             sides.reverse();
         }
@@ -183,7 +184,7 @@ pub fn stat(
             ended => ended?,
         }
     }
-    Ok(Some(stat_table(sides, order)))
+    Ok(Some(stat_table(sides, request)))
 }
 
 /// Command, and the counts of its runs.
@@ -201,16 +202,16 @@ impl RepeatedCommand {
     /// Runs the command once more.
     fn run_once(
         &mut self,
-        order: &StatOrder,
+        request: &StatRequest,
         cancel: &Cancel,
         observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(), Error> {
         let shown = shell_line(&self.command.words);
         observe(RunEvent::Started(&shown));
-        let ended = command::run(&self.command.words, order.is_shown, cancel)?;
+        let ended = command::run(&self.command.words, request.shows_output, cancel)?;
         observe(RunEvent::Ended);
         if let Some(failure) = command::failure(ended.status) {
-            if !order.ignores_failure {
+            if !request.ignores_failure {
                 let last_words = last_words(&ended.stderr_tail);
                 return Err(Error::host(format!("`{shown}` failed with {failure}{last_words}"))
                     .next(
@@ -225,24 +226,24 @@ impl RepeatedCommand {
     }
 }
 
-/// Last three lines that are not empty, for a message.
+/// Last three lines that are not empty, to be appended to a message.
 fn last_words(output: &[u8]) -> String {
-    const LINES: usize = 3;
+    const MAX_LINES: usize = 3;
     let output = String::from_utf8_lossy(output);
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let last = &lines[lines.len().saturating_sub(MAX_LINES)..];
     if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
 }
 
-fn stat_table(sides: Vec<RepeatedCommand>, order: &StatOrder) -> StatTable {
+fn stat_table(sides: Vec<RepeatedCommand>, request: &StatRequest) -> StatTable {
     let (commands, counted): (Vec<StatCommand>, Vec<Vec<StatCounts>>) =
         sides.into_iter().map(|side| (side.command, side.counted)).unzip();
     StatTable {
         release: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         commands,
-        runs: order.runs as usize,
-        seed: order.seed,
+        runs: request.runs as usize,
+        seed: request.seed,
         rows: analyse::counters(&counted),
     }
 }

@@ -18,20 +18,23 @@ use crate::text::{binary_size, escape_path};
 
 /// Receives progress. Every method does nothing unless it is overridden.
 pub trait Observer: Sync {
-    /// Shows a line, and keeps it.
+    /// Shows a line that stays visible.
     fn note(&self, _text: &str) {}
-    /// Shows the current activity until the next one; an empty text ends it.
+    /// Shows the current activity until the next call; an empty text shows none.
     fn status(&self, _text: &str) {}
     /// Shows the progress of a download, an unpacking or a build.
     fn task(&self, _task: &KernelTask) {}
     /// Announces the next run as one of several.
     fn part(&self, _part: Part) {}
+    /// Announces the work of a run.
     fn begin(&self, _work: &Work) {}
+    /// Receives an event of a boot.
     fn event(&self, _event: &Event<'_>) {}
+    /// Called when a run has ended.
     fn end(&self, _timing: &Timing) {}
-    /// Takes rates that later estimates may use.
-    fn store_rates(&self, _rates: &Rates) {}
-    /// Called between measurements, when a clock may move.
+    /// Receives rates that later estimates may use.
+    fn rates_measured(&self, _rates: &Rates) {}
+    /// Called between measurements, when a shown clock may be redrawn.
     fn tick(&self) {}
     /// Shows the number of finished pairs. If the user peeks, `estimates` has each row's name and
     /// its ratio of change to base.
@@ -40,9 +43,9 @@ pub trait Observer: Sync {
 
 /// [`Observer`] that shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {}
+impl Observer for SilentObserver {}
 
 /// Resources of a command, and its observer.
 pub struct Session<'a> {
@@ -52,13 +55,13 @@ pub struct Session<'a> {
     pub jobs: usize,
     /// Directory of kernels, snapshots and symbols.
     pub cache: PathBuf,
-    /// Entries of the cache that this session uses, and that nobody removes meanwhile.
+    /// Entries of the cache that this session uses, which no process removes meanwhile.
     pub holders: Holders,
     /// Store to take measurements from and to keep them in, if any.
     pub store: Option<UsedStore>,
     /// Limits of guests.
     pub limits: Limits,
-    /// Stops everything when it is raised.
+    /// Stops all work of the session when it is raised.
     pub cancel: Cancel,
     pub observer: &'a dyn Observer,
 }
@@ -78,6 +81,7 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Session with another store, and the same resources otherwise.
     pub(super) fn with_store(&self, store: UsedStore) -> Session<'a> {
         Session {
             qemu: self.qemu.clone(),
@@ -96,7 +100,8 @@ impl<'a> Session<'a> {
         self.cancel.is_cancelled()
     }
 
-    /// Result, or `Cancelled` for any error after the user stopped: it may come from stopping.
+    /// Replaces an error by `Cancelled` if the user has stopped the session, which may be its
+    /// cause.
     pub fn unless_cancelled<T>(&self, result: Result<T, impl Into<Error>>) -> Result<T, Error> {
         result.map_err(|error| match self.is_cancelled() {
             true => Error::cancelled(),
@@ -105,12 +110,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// QEMU to run: `named`, else that of `KTAX_QEMU`. `None` is the one on the PATH.
+/// QEMU to run: `named`, else `KTAX_QEMU`. `None` is the one on the PATH.
 pub fn qemu_program(named: Option<&Path>) -> Option<PathBuf> {
     named.map(Path::to_owned).or_else(|| path_in_env("KTAX_QEMU"))
 }
 
-/// Directory of the cache: `named`, else `KTAX_CACHE`, else below the user's own.
+/// Directory of the cache: `named`, else `KTAX_CACHE`, else `ktax` in the user's cache directory.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     let next = "give --cache the absolute path of a directory";
     let named = named.map(Path::to_owned).or_else(|| path_in_env("KTAX_CACHE"));
@@ -121,14 +126,14 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     })
 }
 
-/// Directory of ktax below that of an XDG variable, else below this directory of HOME.
+/// Directory `ktax` in the directory that an XDG variable names, else in `below_home` of HOME.
 pub(super) fn user_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| path_in_env(name).filter(|path| path.is_absolute());
     let dir = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)));
     dir.map(|dir| dir.join("ktax"))
 }
 
-/// Path in an environment variable; `None` if it is empty.
+/// Path in an environment variable; `None` if the variable is empty or not set.
 fn path_in_env(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -136,13 +141,12 @@ fn path_in_env(name: &str) -> Option<PathBuf> {
 /// Progress of commands or rows that run several times.
 #[derive(Debug, Clone, Copy)]
 pub enum RunEvent<'a> {
-    /// This command or row runs.
+    /// A command or row with this name runs.
     Started(&'a str),
     Ended,
 }
 
-/// Reason why a Kernel cannot be built, if its source or its options are to blame; other errors are
-/// passed on.
+/// Reason why a Kernel cannot be built, if the cause is its source or its options; else the error.
 pub fn why_unbuilt(error: Error) -> Result<String, Error> {
     kernel::why_unbuilt(&error).ok_or(error)
 }
@@ -157,16 +161,16 @@ impl Session<'_> {
     pub fn obtain_for(&self, target: &Target, subject: &Subject) -> Result<Kernel, Error> {
         loop {
             let obtain = |talk: &Talk| kernel::obtain_for(target, subject, &self.cache, talk);
-            let kernel = self.talking(obtain)?;
-            // Another ktax may have removed the kernel meanwhile.
-            if self.holds(&kernel.image)? {
+            let kernel = self.with_talk(obtain)?;
+            // Another ktax may have removed the kernel before it was held.
+            if self.hold_image(&kernel.image)? {
                 return Ok(kernel);
             }
         }
     }
 
-    /// Keeps an image in the cache until the session ends. Returns whether it exists.
-    pub(super) fn holds(&self, image: &Path) -> Result<bool, Error> {
+    /// Holds an image in the cache until the session ends. Returns whether the image exists.
+    pub(super) fn hold_image(&self, image: &Path) -> Result<bool, Error> {
         let what = || format!("cannot use {}", escape_path(image));
         let entry = image.parent().unwrap_or(image);
         let is_held = self.holders.hold(entry).or_host(what(), "make it readable")?;
@@ -176,12 +180,12 @@ impl Session<'_> {
     /// Checks the names of all kernels, options and patches of an Experiment; downloads nothing.
     pub fn check_names(&self, experiment: &ExperimentMethod) -> Result<(), Error> {
         built_subjects(experiment).into_iter().try_for_each(|subject| {
-            self.talking(|talk| kernel::check_names(subject, &self.cache, talk))
+            self.with_talk(|talk| kernel::check_names(subject, &self.cache, talk))
         })
     }
 
-    /// Calls `work` with functions that pass its progress to the observer.
-    pub fn talking<T>(&self, work: impl FnOnce(&Talk) -> Result<T, Error>) -> Result<T, Error> {
+    /// Calls `work` with a [`Talk`] that passes progress to the observer.
+    pub fn with_talk<T>(&self, work: impl FnOnce(&Talk) -> Result<T, Error>) -> Result<T, Error> {
         let note = |note: &str| self.observer.note(note);
         let status = |status: &str| self.observer.status(status);
         let task = |task: &KernelTask| self.observer.task(task);
@@ -192,7 +196,7 @@ impl Session<'_> {
         self.unless_cancelled(done)
     }
 
-    /// Image of a planned Kernel: from the cache by its hash, or fetched again.
+    /// Image of a planned Kernel: from the cache by its hash, else fetched or built again.
     pub(super) fn image(&self, planned: &Identity, subject: &Subject) -> Result<PathBuf, Error> {
         self.image_for(&Target::X86_64, planned, subject)
     }
@@ -204,13 +208,13 @@ impl Session<'_> {
         planned: &Identity,
         subject: &Subject,
     ) -> Result<PathBuf, Error> {
-        // Hold it before reading it, so that nobody removes it in between.
-        if self.holds(&kernel::image_path(&planned.sha256, &self.cache))? {
+        // Hold the image first, so that no process removes it before it is read.
+        if self.hold_image(&kernel::image_path(&planned.sha256, &self.cache))? {
             if let Some(cached) = kernel::cached_image(&planned.sha256, &self.cache) {
                 return Ok(cached);
             }
         }
-        // A newer package may have come since; the plan has the version.
+        // A newer package may have been published since; the plan has the version.
         let named = match subject.is_built_from_source()
             || KernelSpec::from_str(&subject.kernel)?.is_source()
         {
@@ -225,26 +229,28 @@ impl Session<'_> {
     }
 }
 
-const OTHER: &str = "make it writable, or name another directory with --cache DIR";
+/// Next step if the cache cannot be cleaned.
+const FIX_CACHE: &str = "make it writable, or name another directory with --cache DIR";
 
-/// Removes the entries that were not used for longest until the cache fits its budget; entries in
-/// use stay. Waits while another ktax does the same.
+/// Removes the least recently used entries until the cache fits its budget; entries in use stay.
+/// Waits while another ktax cleans the cache.
 pub fn clean_cache(cache: &Path, budget: Budget) -> Result<Cleaned, Error> {
     let what = || format!("cannot clean {}", escape_path(cache));
-    let cleaned = clean(cache, budget, true).or_host(what(), OTHER)?.unwrap_or_default();
+    let cleaned = clean(cache, budget, true).or_host(what(), FIX_CACHE)?.unwrap_or_default();
     match cleaned.failed.first() {
         Some(failed) => Err(Error::host(unremoved(failed))),
         None => Ok(cleaned),
     }
 }
 
-/// Releases and cleans the cache at the end of a session. Failures are noted, and cost no result.
+/// Releases and cleans the cache at the end of a session. Failures are only noted, because the
+/// results are complete.
 pub fn keep_cache_small(session: &Session<'_>, budget: Budget) {
     session.holders.release();
     let cache = &session.cache;
     let note = |text: &str| session.observer.note(text);
     match clean(cache, budget, false) {
-        Err(error) => note(&format!("cannot clean {}: {error}; {OTHER}", escape_path(cache))),
+        Err(error) => note(&format!("cannot clean {}: {error}; {FIX_CACHE}", escape_path(cache))),
         Ok(cleaned) => {
             let cleaned = cleaned.unwrap_or_default();
             cleaned.failed.first().into_iter().for_each(|failed| note(&unremoved(failed)));
@@ -263,7 +269,7 @@ fn unremoved((path, error): &(PathBuf, io::Error)) -> String {
     format!("cannot remove {}: {error}; remove it yourself, or make it writable", escape_path(path))
 }
 
-/// Removed entries in words: `2 snapshots and 1 build lane, 1.2 GiB`.
+/// Describes removed entries: `2 snapshots and 1 build lane, 1.2 GiB`.
 pub fn describe_cleaned(cleaned: &Cleaned) -> String {
     let counted = CacheKind::ALL.into_iter().filter_map(|kind| {
         let count = cleaned.removed.iter().filter(|entry| entry.kind == kind).count();
@@ -285,12 +291,13 @@ mod tests {
     #[test]
     fn a_kernel_stays_in_the_cache_until_the_session_ends() {
         let dir = tempfile::tempdir().unwrap();
-        let session = Session { cache: dir.path().into(), ..Session::new(&Silent).unwrap() };
+        let session =
+            Session { cache: dir.path().into(), ..Session::new(&SilentObserver).unwrap() };
         let image = kernel::image_path(&"ab".repeat(32), &session.cache);
-        assert!(!session.holds(&image).unwrap());
+        assert!(!session.hold_image(&image).unwrap());
         std::fs::create_dir_all(image.parent().unwrap()).unwrap();
         std::fs::write(&image, "image").unwrap();
-        assert!(session.holds(&image).unwrap());
+        assert!(session.hold_image(&image).unwrap());
         let clean = || clean(&session.cache, Budget::Bytes(0), true).unwrap().unwrap();
         assert!(clean().removed.is_empty() && image.exists());
         session.holders.release();

@@ -1,5 +1,5 @@
-//! Takes measurements from the store before a run, keeps new ones after it, and imports those of
-//! others.
+//! Takes measurements from the store before a run, keeps new measurements after the run, and
+//! imports measurements of other stores and runs.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -22,14 +22,14 @@ use crate::store::{
 use crate::text::counted;
 
 /// Copies measurements of the store into a run directory, except those drawn for verification.
-/// Returns the groups that are to be measured and kept; none without a store.
+/// Returns the groups that must be measured, and then kept; none without a store.
 pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<SideRow>, Error> {
     let Some(used) = &session.store else { return Ok(Vec::new()) };
     let groups = side_rows(dir.plan());
-    let (total, mut left) = (groups.len(), Vec::new());
+    let (total, mut missing) = (groups.len(), Vec::new());
     for group in groups {
         if session.is_cancelled() || group.is_begun(dir)? {
-            left.push(group);
+            missing.push(group);
             continue;
         }
         match used.store.get(&group.measurand) {
@@ -38,11 +38,11 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
                 continue;
             }
             Ok(_) => {}
-            // Leave it for the ktax that wrote it.
+            // Leave the file for the ktax that wrote it.
             Err(error @ StoreError::OtherVersion { .. }) => note_once(session, used, &error),
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
-                // A read-only store cannot move it; it is measured all the same.
+                // In a read-only store the file stays. The group is measured all the same.
                 if let Err(error) = used.store.move_aside(&used.store.path(&group.measurand)) {
                     session.observer.note(&error.to_string());
                 }
@@ -52,17 +52,17 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
                 return Ok(Vec::new());
             }
         }
-        left.push(group);
+        missing.push(group);
     }
-    if left.len() < total {
-        let (taken, measurements) = (total - left.len(), counted(total, "measurement"));
+    if missing.len() < total {
+        let (taken, measurements) = (total - missing.len(), counted(total, "measurement"));
         session.observer.note(&format!("{taken} of {measurements} are from the store"));
     }
-    Ok(left)
+    Ok(missing)
 }
 
-/// Keeps the new measurements of a run directory. If the store cannot be written, the result is
-/// complete all the same, and the reason is noted.
+/// Keeps the new measurements of a run directory in the store. If the store cannot be written, the
+/// reason is noted.
 pub(super) fn keep(
     groups: &[SideRow],
     dir: &RunDir<CountsPlan>,
@@ -87,8 +87,8 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Error for two measurements with different counts, of which one is wrong. The new one stays in
-/// its directory; the stored one is moved aside.
+/// Error for a new measurement whose counts differ from the stored one; one of them is wrong. The
+/// new measurement stays in its directory, and the stored one is moved aside.
 fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &SideRow) -> StoreError {
     let became = match store.move_aside(object) {
         Ok(to) => format!("was moved to {}", to.display()),
@@ -113,7 +113,7 @@ pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
 
 /// Notes once why the store cannot be used.
 fn note_once(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
-    if used.is_news() {
+    if used.is_first_error() {
         session.observer.note(&format!("{error}, or give --no-store"));
     }
 }
@@ -127,23 +127,24 @@ fn put_group(
     measured(dir, group)?.map_or(Ok(PutOutcome::Same), |measurement| store.put(&measurement))
 }
 
-/// Draws whether a measurement is verified. The seed of the run would choose the same ones each
-/// time.
+/// Draws whether a measurement is verified. With the seed of the run, the same measurements would
+/// be drawn each time.
 fn is_drawn_for_verification(percent: f64) -> bool {
     let draw = RandomState::new().build_hasher().finish();
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
 }
 
-/// Removes files that killed writers left or that were moved aside, and returns their paths. A
-/// directory that was moved aside only goes if it is empty, because ktax creates none.
+/// Removes unfinished files of killed processes and files that were moved aside, and returns their
+/// paths. Directories that were moved aside are only removed if they are empty, because ktax did
+/// not create them.
 pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut removed = Vec::new();
     for path in Store::new(root.to_owned()).leftovers()? {
         let is_dir = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
-        let gone = if is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
-        match gone {
+        let removal = if is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        match removal {
             Ok(()) => removed.push(path),
-            // Another ktax has removed it, or it contains files.
+            // Another ktax has removed the path, or the directory has files.
             Err(error) if [NotFound, DirectoryNotEmpty].contains(&error.kind()) => {}
             Err(error) => {
                 let next = "make the store writable, or remove the file yourself";
@@ -158,27 +159,27 @@ pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
 #[derive(Debug, Clone)]
 pub struct UsedStore {
     pub store: Store,
-    /// Percentage of its measurements that are made again and must have the same counts.
+    /// Percentage of the stored measurements that are made again and must have the same counts.
     pub verify_percent: f64,
-    /// True if the user was told that it cannot be used.
-    was_noted: Arc<AtomicBool>,
+    /// True if a note has told the user that the store cannot be used.
+    has_noted_error: Arc<AtomicBool>,
 }
 
 impl UsedStore {
     /// Store in a directory, which need not exist yet.
     pub fn new(root: PathBuf, verify_percent: f64) -> UsedStore {
-        let was_noted = Arc::default();
-        UsedStore { store: Store::new(root), verify_percent, was_noted }
+        let has_noted_error = Arc::default();
+        UsedStore { store: Store::new(root), verify_percent, has_noted_error }
     }
 
-    /// Returns `true` once, for the first message that the store cannot be used.
-    fn is_news(&self) -> bool {
-        !self.was_noted.swap(true, Ordering::Relaxed)
+    /// Returns true on the first call, so that only the first error is noted.
+    fn is_first_error(&self) -> bool {
+        !self.has_noted_error.swap(true, Ordering::Relaxed)
     }
 }
 
-/// Directory of the store: `named`, else `KTAX_STORE`, else below the user's own. `None` if
-/// `KTAX_STORE` is empty, or the user has no directory.
+/// Directory of the store: `named`, else `KTAX_STORE`, else `ktax/store` in the user's data
+/// directory. `None` if `KTAX_STORE` is empty, or the user has no data directory.
 pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
     match (named, std::env::var_os("KTAX_STORE")) {
         (Some(named), _) => std::path::absolute(named).ok(),
@@ -192,18 +193,18 @@ pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
 
 /// Additions of an import to a store.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Added {
+pub struct ImportSummary {
     pub measurements: usize,
     pub results: usize,
     pub tags: usize,
-    /// Reasons why something was not kept: it is damaged, of another version of ktax, or has other
-    /// counts than the store.
+    /// Reasons why files were not kept: a file is damaged or of another version of ktax, or its
+    /// counts differ from the store's.
     pub refused: Vec<String>,
 }
 
-impl Added {
-    /// Counts a measurement. One with other counts than the store's is refused and nothing is
-    /// changed, because either may be wrong.
+impl ImportSummary {
+    /// Counts a measurement. If the store's counts differ, the measurement is refused, because
+    /// either may be wrong.
     fn measurement(
         &mut self,
         kept: Result<PutOutcome, StoreError>,
@@ -240,8 +241,8 @@ impl Added {
         Ok(())
     }
 
-    /// Records a file of another store that cannot be read; the others are still copied.
-    fn unread(&mut self, error: StoreError) {
+    /// Records a file of another store that cannot be read; other files are still copied.
+    fn refuse_unreadable(&mut self, error: StoreError) {
         self.refused.push(error.to_string());
     }
 
@@ -257,8 +258,8 @@ impl Added {
     }
 }
 
-impl std::ops::AddAssign for Added {
-    fn add_assign(&mut self, more: Added) {
+impl std::ops::AddAssign for ImportSummary {
+    fn add_assign(&mut self, more: ImportSummary) {
         self.measurements += more.measurements;
         self.results += more.results;
         self.tags += more.tags;
@@ -266,23 +267,23 @@ impl std::ops::AddAssign for Added {
     }
 }
 
-/// Copies a store into another: measurements, results, and tags whose names are free.
-pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
+/// Copies a store into another: measurements, results, and tags whose names are not in use.
+pub fn copy_store(from: &Path, to: &Path) -> Result<ImportSummary, Error> {
     let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
-    let mut added = Added::default();
+    let mut added = ImportSummary::default();
     for object in from.objects()? {
         match from.read(&object) {
             Ok(measurement) => {
                 let row = &measurement.measurand.workload.row;
                 added.measurement(to.put(&measurement), row, &object)?;
             }
-            Err(error) => added.unread(error),
+            Err(error) => added.refuse_unreadable(error),
         }
     }
     for result in from.results()? {
         match from.read_result(&result) {
             Ok(result) => added.result(to.put_result(&result))?,
-            Err(error) => added.unread(error),
+            Err(error) => added.refuse_unreadable(error),
         }
     }
     let known: BTreeMap<String, TaggedSubject> = to.tags()?.into_iter().collect();
@@ -292,8 +293,8 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
                 to.tag(&name, &tagged)?;
                 added.tags += 1;
             }
-            Some(there) if *there != tagged => added.refused.push(format!(
-                "the tag {name} of {} is another subject than here; nothing was changed",
+            Some(existing) if *existing != tagged => added.refused.push(format!(
+                "the tag {name} of {} names another subject than here, and was not copied",
                 from.root().display()
             )),
             Some(_) => {}
@@ -306,20 +307,20 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
 pub fn is_store(path: &Path) -> Result<bool, Error> {
     let store = Store::new(path.to_owned());
     let is_run = path.join("plan.json").exists();
-    let has = || -> Result<bool, StoreError> {
+    let has_files = || -> Result<bool, StoreError> {
         Ok(!store.objects()?.is_empty()
             || !store.results()?.is_empty()
             || !store.tags()?.is_empty())
     };
-    Ok(path.is_dir() && !is_run && has()?)
+    Ok(path.is_dir() && !is_run && has_files()?)
 }
 
-/// Imports a path: measurements of a run directory of counts, and every result that `ktax report`
-/// can print, including that of a page.
-pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
+/// Imports the measurements of a run directory of counts, and every result that `ktax report` can
+/// print, including the results in a page.
+pub fn import(path: &Path, store: &Path) -> Result<ImportSummary, Error> {
     let store = Store::new(store.to_owned());
-    let mut added = Added::default();
-    // Other directories may still have results.
+    let mut added = ImportSummary::default();
+    // A path that is no run directory of counts may still have results.
     let counts = match AnyRunDir::open(path) {
         Ok(AnyRunDir::Counts(dir)) => Some(dir),
         _ => None,

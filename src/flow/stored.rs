@@ -1,5 +1,5 @@
-//! Answers questions about the store without measuring anything: what was kept, the subject that a
-//! name means, tags, and pages.
+//! Queries of the store, without measuring: results and subjects, names and tags of subjects,
+//! histories, differences, and pages.
 
 mod diff;
 mod history;
@@ -25,8 +25,8 @@ pub(super) use diff::compare;
 
 #[cfg(test)]
 pub(crate) use diff::stored_plan;
-pub use history::HistoryOrder;
-pub use prune::{Prunable, Prune, PruneOrder, short_guest};
+pub use history::HistoryRequest;
+pub use prune::{Prunable, PrunePlan, PruneRequest, short_guest};
 
 /// Store with its index.
 pub struct Stored {
@@ -35,19 +35,19 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Opens a store, and updates its index in the cache. `note` receives unreadable files, and a
-    /// message if it takes long.
+    /// Opens a store, and updates its index in the cache. `note` receives messages about unreadable
+    /// files and about a long update.
     pub fn open(root: &Path, cache: &Path, note: &dyn Fn(&str)) -> Result<Stored, Error> {
         let store = Store::new(root.to_owned());
-        let (index, passed) = Index::open(cache, &store, note)?;
-        if let Some(first) = passed.first() {
-            let files = counted(passed.len(), "file");
+        let (index, unreadable) = Index::open(cache, &store, note)?;
+        if let Some(first) = unreadable.first() {
+            let files = counted(unreadable.len(), "file");
             note(&format!("{files} of the store cannot be read: {first}"));
         }
         Ok(Stored { store, index })
     }
 
-    /// File of the index, for other programs; `None` if it is in memory.
+    /// File of the index, for other programs; `None` if the index is in memory.
     pub fn index_path(&self) -> Option<&Path> {
         self.index.path()
     }
@@ -61,27 +61,28 @@ fn did_you_mean(near: Option<&str>) -> String {
     did_you_mean_quoted(near.map(escape).as_deref())
 }
 
-/// Error for a name with several meanings; each choice is a name, and what it means if known.
+/// Error for a name with several meanings. Each choice is a name and its description, which may be
+/// empty.
 fn ambiguous(name: &str, choices: impl Iterator<Item = (String, String)>) -> Error {
-    let choice = |(name, what): (String, String)| match what.as_str() {
+    let choice = |(name, description): (String, String)| match description.as_str() {
         "" => shell_word(&name),
-        what => format!("{} ({})", shell_word(&name), escape(what)),
+        description => format!("{} ({})", shell_word(&name), escape(description)),
     };
-    let choices = choices.take(CHOICES).map(choice).collect::<Vec<String>>().join(" or ");
+    let choices = choices.take(MAX_CHOICES).map(choice).collect::<Vec<String>>().join(" or ");
     Error::user(format!("{name:?} is {choices}"))
         .next("give one of these")
         .kind(ErrorKind::Ambiguous)
 }
 
-/// The only name that begins with `id`, without regard to case; `unknown` makes the error if there
-/// is none.
+/// The only name that begins with `id`, in upper or lower case. `unknown` is the error without such
+/// a name.
 fn only_object<'a>(
     id: &str,
-    known: impl Iterator<Item = &'a str>,
+    names: impl Iterator<Item = &'a str>,
     unknown: impl FnOnce() -> Error,
 ) -> Result<&'a str, Error> {
     let wanted = id.to_ascii_lowercase();
-    let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
+    let found: Vec<&str> = names.filter(|name| name.starts_with(&wanted)).collect();
     match found.as_slice() {
         [name] if !id.is_empty() => Ok(name),
         [] | [_] => Err(unknown()),
@@ -91,13 +92,14 @@ fn only_object<'a>(
     }
 }
 
+/// Error for a store without measurements.
 fn empty_store() -> Error {
     Error::user("the store has no measurement yet")
         .next("`ktax compare lsm` makes some")
         .kind(ErrorKind::EmptyStore)
 }
 
-/// Subject as it is listed.
+/// Subject with its name and tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSubject {
     /// Name that every command accepts.
@@ -112,9 +114,9 @@ impl Stored {
         self.index.results()
     }
 
-    /// Subjects, in the order of their kernels' versions.
+    /// Subjects, sorted by their kernels' versions.
     pub fn subjects(&self) -> Result<Vec<ListedSubject>, Error> {
-        let names = Names::read(self)?;
+        let names = SubjectNames::read(self)?;
         let shown = |subject: &StoredSubject| ListedSubject {
             name: names.name(subject),
             tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
@@ -122,7 +124,7 @@ impl Stored {
         };
         let mut subjects: Vec<ListedSubject> = names.subjects().iter().map(shown).collect();
         alphanumeric_sort::sort_slice_by_str_key(&mut subjects, |shown| shown.name.as_str());
-        // Ambiguous names are hashes, so sort by the kernel's own name.
+        // Ambiguous kernels are named by hashes, so sort by the kernel's own name.
         subjects
             .sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
         Ok(subjects)
@@ -139,26 +141,27 @@ impl Stored {
     }
 }
 
-/// Returns true if a row is the wanted one. A workload stands for all its rows.
+/// Returns true if a row is the wanted one. The name of a workload selects all its rows.
 pub fn is_row(row: &str, wanted: &str) -> bool {
     row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
 
 impl Stored {
-    /// Gives a subject a tag. Returns the subject's name, and the subject that had the tag before.
+    /// Tags a subject. Returns the name of the subject, and of the other subject that had the tag
+    /// before.
     pub fn tag(&self, name: &str, subject: &str) -> Result<(String, Option<String>), Error> {
-        let names = Names::read(self)?;
+        let names = SubjectNames::read(self)?;
         let found = names.find(subject)?;
-        // A tag must not hide a kernel that a printed command names.
-        let taken = match names.find_untagged(name) {
+        // A tag with the name of a kernel would change the meaning of printed commands.
+        let other_meaning = match names.find_untagged(name) {
             Ok(other) => Some(names.name(other)),
             Err(error) if error.kind == ErrorKind::Ambiguous => Some("several subjects".into()),
             Err(error) if error.kind == ErrorKind::Unknown => None,
             Err(error) => return Err(error),
         };
-        if let Some(subject) = taken {
-            return Err(Error::user(format!("{name:?} is a name of {subject} already"))
-                .next("choose another"));
+        if let Some(subject) = other_meaning {
+            return Err(Error::user(format!("{name:?} is already a name of {subject}"))
+                .next("choose another tag"));
         }
         let before =
             self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, subject)| subject);
@@ -169,59 +172,60 @@ impl Stored {
         Ok((now, before))
     }
 
-    /// Removes a tag. Returns whether it existed.
+    /// Removes a tag. Returns whether the tag existed.
     pub fn untag(&self, name: &str) -> Result<bool, Error> {
         Ok(self.store.untag(name)?)
     }
 
     /// All tags with the names of their subjects.
     pub fn tags(&self) -> Result<Vec<(String, String)>, Error> {
-        let names = Names::read(self)?;
+        let names = SubjectNames::read(self)?;
         let tags = self.store.tags()?.into_iter();
         let named = |(tag, tagged): (String, TaggedSubject)| {
             let name = names.subject(&tagged.kernel_sha256, &tagged.boot_line);
-            let gone = || format!("{} (no measurement)", short_hashes(&tagged.kernel_sha256));
-            (tag, name.map_or_else(gone, |subject| names.name(subject)))
+            let unnamed = || format!("{} (no measurement)", short_hashes(&tagged.kernel_sha256));
+            (tag, name.map_or_else(unnamed, |subject| names.name(subject)))
         };
         Ok(tags.map(named).collect())
     }
 }
 
 /// Number of choices that a message lists.
-const CHOICES: usize = 5;
+const MAX_CHOICES: usize = 5;
 
 /// Minimum length of a hash prefix.
-const LEAST_DIGITS: usize = 4;
+const MIN_DIGITS: usize = 4;
 
-/// Subjects of a store, with the user's tags.
-pub(super) struct Names {
+/// Names of a store's subjects, with the user's tags.
+pub(super) struct SubjectNames {
     subjects: Vec<StoredSubject>,
-    /// Index of a subject by image and boot line.
-    places: HashMap<String, BTreeMap<String, usize>>,
+    /// Indexes of subjects by image and boot line.
+    indexes: HashMap<String, BTreeMap<String, usize>>,
     /// Kernel names that several images have.
-    shared: BTreeSet<String>,
+    ambiguous: BTreeSet<String>,
     tags: Vec<(String, TaggedSubject)>,
+    /// Path of the store, for messages.
     store: String,
 }
 
-impl Names {
-    pub fn read(stored: &Stored) -> Result<Names, Error> {
+impl SubjectNames {
+    pub fn read(stored: &Stored) -> Result<SubjectNames, Error> {
         let subjects = stored.index.subjects()?;
-        let (mut places, mut images) = (HashMap::new(), HashMap::new());
-        let mut shared = BTreeSet::new();
-        for (place, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
+        let (mut indexes, mut images) = (HashMap::new(), HashMap::new());
+        let mut ambiguous = BTreeSet::new();
+        for (index, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
             subjects.iter().enumerate()
         {
-            let image_places: &mut BTreeMap<_, _> =
-                places.entry(kernel_sha256.clone()).or_default();
-            image_places.insert(boot_line.clone(), place);
+            let indexes_of_image: &mut BTreeMap<_, _> =
+                indexes.entry(kernel_sha256.clone()).or_default();
+            indexes_of_image.insert(boot_line.clone(), index);
             if images.insert(kernel, kernel_sha256).is_some_and(|other| other != kernel_sha256) {
-                shared.insert(kernel.clone());
+                ambiguous.insert(kernel.clone());
             }
         }
-        Ok(Names {
-            places,
-            shared,
+        Ok(SubjectNames {
+            indexes,
+            ambiguous,
             subjects,
             tags: stored.store.tags()?,
             store: stored.store.root().display().to_string(),
@@ -232,6 +236,7 @@ impl Names {
         &self.subjects
     }
 
+    /// Tags of a subject.
     pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
         let is_of = |tagged: &TaggedSubject| {
             tagged.kernel_sha256 == kernel_sha256 && tagged.boot_line == boot_line
@@ -239,13 +244,13 @@ impl Names {
         self.tags.iter().filter(|(_, tagged)| is_of(tagged)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns true if another image has the same name.
+    /// Returns true if another image has the same kernel name.
     pub fn is_ambiguous(&self, subject: &StoredSubject) -> bool {
-        self.shared.contains(&subject.kernel)
+        self.ambiguous.contains(&subject.kernel)
     }
 
-    /// Name that [`Names::find`] accepts: the kernel's, or the first digits of its hash if another
-    /// image has that name, and the boot line.
+    /// Name that [`SubjectNames::find`] accepts: the kernel's name and the boot line. The first
+    /// digits of the image's hash replace an ambiguous kernel name.
     pub fn name(&self, subject: &StoredSubject) -> String {
         let kernel = match self.is_ambiguous(subject) {
             false => subject.kernel.clone(),
@@ -260,11 +265,11 @@ impl Names {
 
     /// Subject of a kernel and a boot line.
     pub fn subject(&self, kernel_sha256: &str, boot_line: &str) -> Option<&StoredSubject> {
-        Some(&self.subjects[*self.places.get(kernel_sha256)?.get(boot_line)?])
+        Some(&self.subjects[*self.indexes.get(kernel_sha256)?.get(boot_line)?])
     }
 
-    /// Subject of a tag, a release, a package, a version, a commit, the first digits of an image's
-    /// hash, or a file; `…@boot line` selects among several boot lines.
+    /// Subject of a name: a tag, a release, a package, a version, a commit, the first digits of an
+    /// image's hash, or a file. `NAME@BOOT LINE` selects one of several boot lines.
     pub fn find(&self, name: &str) -> Result<&StoredSubject, Error> {
         if let Some((_, tagged)) = self.tags.iter().find(|(tag, _)| tag == name) {
             let is_tagged = |subject: &&StoredSubject| {
@@ -274,7 +279,7 @@ impl Names {
             return self.only_one(name, self.subjects.iter().filter(is_tagged).collect());
         }
         match self.find_untagged(name) {
-            // `6.1.0-55` may be the beginning of a single kernel's release.
+            // A name such as `6.1.0-55` may be the beginning of only one kernel's release.
             Err(error) if error.kind == ErrorKind::Unknown => {
                 self.matching(name, begins_kernel_name)
             }
@@ -282,23 +287,25 @@ impl Names {
         }
     }
 
-    /// Subject of a complete name that is no tag.
+    /// Subject of a complete name that is not a tag.
     pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
         self.matching(name, is_kernel_name)
     }
 
+    /// Subject whose kernel matches the name, and whose boot line is that of the name, if it has
+    /// one.
     fn matching(
         &self,
         name: &str,
-        is_one: impl Fn(&StoredSubject, &str) -> bool,
+        is_match: impl Fn(&StoredSubject, &str) -> bool,
     ) -> Result<&StoredSubject, Error> {
         let (kernel, boot_line) = split_name(name);
         let tagged = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
         let mut found: Vec<&StoredSubject> = match tagged {
             Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
-            None => self.subjects.iter().filter(|subject| is_one(subject, kernel)).collect(),
+            None => self.subjects.iter().filter(|subject| is_match(subject, kernel)).collect(),
         };
-        // Try files last, so that none in the current directory hides a kernel.
+        // Try files last, so that a file in the current directory does not hide a kernel.
         if found.is_empty() && Path::new(kernel).is_file() {
             found = self.with_image(&sha256_of_file(Path::new(kernel))?);
         }
@@ -326,7 +333,7 @@ impl Names {
                 let known: Vec<String> =
                     self.subjects.iter().map(|subject| self.name(subject)).collect();
                 let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
-                // The measurements of a tag may be gone.
+                // The measurements of a tag may have been removed.
                 let known = known.map(String::as_str).filter(|known| *known != name);
                 let near = did_you_mean(nearest(name, known));
                 let command = shell_line(compare_command_for_one(name));
@@ -348,7 +355,7 @@ fn unknown_subject_step(command: &str) -> String {
     format!("`ktax log --subjects` lists what it has, and `{command}` measures it")
 }
 
-/// Splits `KERNEL@BOOT LINE`.
+/// Splits `KERNEL@BOOT LINE`; the boot line is optional.
 pub(super) fn split_name(name: &str) -> (&str, Option<&str>) {
     match name.split_once('@') {
         Some((kernel, boot_line)) => (kernel, Some(boot_line)),
@@ -356,7 +363,7 @@ pub(super) fn split_name(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Words of the command that measures one subject, by the name that the user typed.
+/// Words of the command that measures the subject of a name that the user typed.
 fn compare_command_for_one(name: &str) -> Vec<String> {
     let (kernel, boot_line) = split_name(name);
     let mut words = ["ktax", "compare", "--same", "--kernel", &kernel_to_compare(kernel, "")]
@@ -396,9 +403,8 @@ fn begins_kernel_name(subject: &StoredSubject, name: &str) -> bool {
 /// Returns true if this is one of the kernel's names.
 fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
     let StoredSubject { kernel_sha256, kernel, sources, requested_names, .. } = subject;
-    let is_digits = |text: &str| {
-        text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
+    let is_digits =
+        |text: &str| text.len() >= MIN_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_package = |source: &String| {
         let package = source.strip_prefix("debian:").and_then(|package| package.split_once('='));
         package.is_some_and(|(package, version)| package == name || version == name)
@@ -416,25 +422,26 @@ fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
         || is_digits(name) && kernel_sha256.starts_with(name)
 }
 
-/// First page.
+/// File name of the first page.
 const INDEX: &str = "index.html";
 
 /// Size limit of the first page, in bytes.
 const INDEX_MAX: u64 = 64 << 20;
 
-/// Length limit of a row's name in a file name, of which a file system allows 255 bytes.
-const LONGEST: usize = 100;
+/// Length limit of a row's name in a file name. File systems allow 255 bytes.
+const MAX_NAME_CHARS: usize = 100;
 
-/// Directories of the other pages.
+/// Directory of the pages of results.
 const RESULTS: &str = "results";
+/// Directory of the pages of histories.
 const HISTORY: &str = "history";
 
 impl Stored {
     /// Writes the pages into a directory, and returns their number. The same store gives the same
-    /// pages. Pages of results that are gone are removed.
+    /// pages. Pages of removed results are removed.
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
-        let before = pages_before(dir)?;
-        let _alone = lock_directory(dir)?;
+        let earlier_pages = earlier_pages(dir)?;
+        let _lock = lock_directory(dir)?;
         // Mark the directory as a site before anything can fail.
         write_page(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
@@ -458,13 +465,13 @@ impl Stored {
         }
         write_page(dir, INDEX, &site_index(&results, &histories))?;
         let written = results.iter().chain(&histories).map(|page| dir.join(&page.file)).collect();
-        before.difference(&written).try_for_each(|page| remove_page(page))?;
+        earlier_pages.difference(&written).try_for_each(|page| remove_page(page))?;
         Ok(results.len() + histories.len() + 1)
     }
 
     /// Histories of the rows that were measured on two kernels or more.
     fn histories(&self) -> Result<Vec<History>, Error> {
-        let history = match self.history(&HistoryOrder::usual()) {
+        let history = match self.history(&HistoryRequest::all()) {
             Err(error) if error.kind == ErrorKind::EmptyStore => return Ok(Vec::new()),
             history => history?,
         };
@@ -481,9 +488,8 @@ impl Stored {
     }
 }
 
-/// Locks the directory, and removes unfinished files of a killed process. The directory itself is
-/// locked, so that the site has no lock file. `None` if the file system has no locks; then nothing
-/// is removed.
+/// Locks the directory itself, so that the site needs no lock file, and removes unfinished files of
+/// killed processes. `None` if the file system has no locks; then no files are removed.
 fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
     let next = "give the path of a directory that you may write";
     let what = || format!("cannot write {}", dir.display());
@@ -507,8 +513,9 @@ fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
     Ok(Some(lock))
 }
 
-/// Pages of an earlier site; none if the directory is empty.
-fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+/// Pages of an earlier site in a directory; none if the directory is empty. Other directories are
+/// refused.
+fn earlier_pages(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let mut names =
         fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let is_empty = names.all(|name| is_unfinished(&name));
@@ -544,12 +551,12 @@ fn remove_page(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// File name of a row. Unsafe characters become `_`, and long names are cut; a hash then keeps them
-/// apart.
+/// File name of a row. Unsafe characters become `_`, and long names are cut; a hash then keeps the
+/// names of different rows apart.
 fn file_name(row: &str) -> String {
-    let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
-    let name: String = row.chars().map(usual).take(LONGEST).collect();
-    // The rows of ktax have no unsafe character but the colon.
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
+    let name: String = row.chars().map(safe).take(MAX_NAME_CHARS).collect();
+    // The only unsafe character in built-in rows is the colon.
     match name == row.replace(':', "_") && !row.contains('_') {
         true => name,
         false => format!("{name}-{}", short_hashes(&sha256(row))),

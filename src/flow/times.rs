@@ -1,4 +1,4 @@
-//! Times: plans, runs and analyses pairs, and says what to do next.
+//! Times: plans, runs and analyses pairs, and names the next steps.
 
 mod blocks;
 mod cpus;
@@ -32,7 +32,8 @@ use estimate::rates_of_pairs;
 pub use blocks::{BOOTS_OF_A_BLOCK, run_block};
 pub(super) use estimate::estimate;
 
-/// Plan with its Kernels, and with the number of operations, which is found on the running kernel.
+/// Plan with its Kernels, and with numbers of operations that are found by trying on the running
+/// kernel.
 pub(super) fn plan(
     experiment: &Experiment<TimesExperiment>,
     session: &Session<'_>,
@@ -53,22 +54,22 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Refuses CPUs, settings and values that this machine does not have.
+/// Refuses a number of CPUs and settings that this machine does not have.
 fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     cpus::check(&experiment.method.asked.machine)?;
     settings_of(experiment).try_for_each(|side| RunningKernel::default().check(side))
 }
 
-/// Sides that are settings of the running kernel. A kernel that the user boots may have other
-/// settings.
+/// Sides that are settings of the running kernel. Settings of a kernel that the user boots later
+/// cannot be checked now.
 fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
     let method = &experiment.method;
     let is_here = method.asked.runs_on == RunsOn::RunningKernel;
     method.asked.subjects.both().into_iter().filter(move |side| is_here && side.kernel.is_none())
 }
 
-/// Refuses early what a run would refuse: missing CPUs, a KVM or settings that this user may not
-/// use, and Sides that the user boots, because one command cannot boot another kernel.
+/// Refuses, before anything is measured, what a run would refuse: missing CPUs; KVM or settings
+/// that this user may not use; and kernels that the user boots, because one command cannot reboot.
 pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     check_machine(experiment)?;
     if experiment.method.asked.runs_on == RunsOn::Guests {
@@ -78,8 +79,8 @@ pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Erro
     match experiment.plan()?.method.asked.is_in_blocks() {
         false => Ok(()),
         true => Err(blocks::booted_sides(
-            "type the same command with `plan` for `compare` and with --out DIR; it says what to \
-             type then",
+            "type the same command with `plan` for `compare` and with --out DIR; it prints the \
+             next steps",
         )),
     }
 }
@@ -93,7 +94,7 @@ impl Session<'_> {
     }
 }
 
-/// Kernels of the guests, so that a resumed run uses the same ones.
+/// Kernels of the guests, which the Plan keeps so that a resumed run uses the same kernels.
 fn guest_kernels(
     plan: &TimesPlan,
     session: &Session<'_>,
@@ -109,18 +110,19 @@ fn guest_kernels(
     Ok(kernels)
 }
 
-/// Wanted length of a loop: long enough for the clock and some timer ticks, short enough for
+/// Target length of a loop: long enough for the clock and some timer ticks, short enough for
 /// hundreds of loops.
-const LOOP_NS: u64 = 20_000_000;
-/// Length from which a loop tells the time of an operation.
-const ENOUGH_NS: u64 = 2_000_000;
+const TARGET_LOOP_NS: u64 = 20_000_000;
+/// Minimum length of a loop from which the time of an operation is extrapolated.
+const MIN_LOOP_NS: u64 = 2_000_000;
 
-/// Plan with operations for loops of about [`LOOP_NS`] on this machine. Rows that name their number
-/// keep it, programs of guests run once in each loop, and failures are left to the run.
+/// Plan with numbers of operations for loops of about [`TARGET_LOOP_NS`] on this machine. Rows that
+/// set a number keep it, and programs of guests run once in each loop. A row that fails here fails
+/// again in the run, which reports it.
 fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
-        let is_of_guests = row.is_user_program() && plan.asked.runs_on == RunsOn::Guests;
-        if has_own_ops(row) || is_of_guests {
+        let is_guest_program = row.is_user_program() && plan.asked.runs_on == RunsOn::Guests;
+        if has_own_ops(row) || is_guest_program {
             continue;
         }
         match find_ops(row, host)? {
@@ -132,6 +134,7 @@ fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Er
     Ok(plan)
 }
 
+/// Number of operations for a loop of the target length, by running longer and longer loops.
 fn find_ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
     let mut ops = 1;
     loop {
@@ -143,21 +146,22 @@ fn find_ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
             let failure = ran.failure.unwrap_or(Failure::Garbled { reason: "no time".into() });
             return Ok(Err(Stop::from(failure)));
         };
-        let wanted = LOOP_NS as f64 / ns.max(1) as f64 * ops as f64;
-        if ns >= ENOUGH_NS {
-            return Ok(Ok(two_digits(wanted).max(1)));
+        let target = TARGET_LOOP_NS as f64 / ns.max(1) as f64 * ops as f64;
+        if ns >= MIN_LOOP_NS {
+            return Ok(Ok(round_to_two_digits(target).max(1)));
         }
-        // The first operation is the slowest, so try more before extrapolating.
-        ops = (ops * 32).min(two_digits(wanted)).max(ops + 1);
+        // The first operation is the slowest, so grow by at most a factor of 32.
+        ops = (ops * 32).min(round_to_two_digits(target)).max(ops + 1);
     }
 }
 
-/// Rounds to two digits, so that similar machines get the same number.
-fn two_digits(value: f64) -> u64 {
+/// Rounds to two significant digits, so that similar machines get the same number.
+fn round_to_two_digits(value: f64) -> u64 {
     let unit = 10_u64.pow((value.max(1.0).log10().floor() as u32).saturating_sub(1));
     (value / unit as f64).round() as u64 * unit
 }
 
+/// Opens the engine of a Plan. `between` is called between two loops.
 fn open_engine<'a>(
     dir: &'a RunDir<TimesPlan>,
     session: &'a Session<'_>,
@@ -171,7 +175,7 @@ fn open_engine<'a>(
     };
     let guests = match plan.asked.runs_on {
         RunsOn::RunningKernel => None,
-        RunsOn::Guests => Some(guests(dir, session)?),
+        RunsOn::Guests => Some(guest_setup(dir, session)?),
     };
     open(TimedSetup {
         plan,
@@ -185,7 +189,8 @@ fn open_engine<'a>(
     })
 }
 
-fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::GuestSetup, Error> {
+/// Setup of the guests of a Plan.
+fn guest_setup(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::GuestSetup, Error> {
     let plan = &dir.plan().method;
     let images = images(plan, session)?;
     let cpus = cpus::choose_for_run(dir)?;
@@ -204,17 +209,18 @@ fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::GuestSe
     })
 }
 
+/// Images of the planned Kernels, by their names.
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
     for kernel in plan.asked.subjects.both().into_iter().flat_map(|s| &s.kernel) {
-        let unplanned = || super::stale(format!("plan.json has no kernel {kernel:?}"));
+        let unplanned = || super::stale_plan(format!("plan.json has no kernel {kernel:?}"));
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
         images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);
     }
     Ok(images)
 }
 
-/// Calls `work` with a driver, and restores afterwards what it changed.
+/// Calls `work` with a driver, and restores the settings of the machine afterwards.
 fn drive(
     dir: &RunDir<TimesPlan>,
     session: &Session<'_>,
@@ -222,7 +228,8 @@ fn drive(
     work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, Error>,
 ) -> Result<Ended, Error> {
     dir.prepare_pairs()?;
-    // The engine must choose its CPUs first. After a failure its changes must be restored.
+    // Start the watch after the engine has chosen its CPUs. An error here must not skip the end of
+    // the engine, which restores the settings.
     let watch = |work: &mut dyn FnMut()| {
         let cpus = cpus::used_by_run(dir).map_err(|error| io::Error::other(error.to_string()))?;
         let watch = Watch::start_on(&cpus)?;
@@ -237,21 +244,21 @@ fn drive(
     join_results(ended, engine.end(), |text| session.observer.note(text))
 }
 
-/// Joins the results of a run and of restoring the settings. If both failed, the second error
-/// becomes a note.
+/// Joins the result of a run with that of restoring the settings. If both failed, the second
+/// failure becomes a note.
 fn join_results(
     ended: Result<Ended, Error>,
-    put_back: Result<(), Stop>,
-    say: impl FnOnce(&str),
+    restored: Result<(), Stop>,
+    note: impl FnOnce(&str),
 ) -> Result<Ended, Error> {
-    let left = match put_back {
+    let not_restored = match restored {
         Err(Stop::Failed(failure, _)) => Some(format!("{failure}; {}", failure.next_step())),
         Err(Stop::Cancelled) | Ok(()) => None,
     };
-    match (ended, left) {
-        (Ok(_), Some(left)) => Err(Error::host(left)),
-        (Err(error), Some(left)) => {
-            say(&left);
+    match (ended, not_restored) {
+        (Ok(_), Some(message)) => Err(Error::host(message)),
+        (Err(error), Some(message)) => {
+            note(&message);
             Err(error)
         }
         (ended, None) => ended,
@@ -269,29 +276,30 @@ pub(super) fn run(
     }
     let plan = plan_to_judge(dir, options.allow_differences);
     let has_warned = Cell::new(false);
-    let ask = |pairs: &[TimedPair]| {
+    let wants_more_pairs = |pairs: &[TimedPair]| {
         // Report a mistyped parameter after the first pair.
         if !pairs.is_empty() && !has_warned.replace(true) {
             for Warning { fact, next_step } in noise::ignored_parameters(&plan.method, pairs) {
                 session.observer.note(&format!("{fact}; {next_step}"));
             }
         }
-        let known = options.peek.then(|| estimates(&plan, pairs));
-        session.observer.pairs(&progress(&plan, pairs), known.as_deref());
+        let estimates = options.peek.then(|| estimates(&plan, pairs));
+        session.observer.pairs(&progress(&plan, pairs), estimates.as_deref());
         wants_more(&plan, pairs)
     };
-    // Earlier pairs may come from another machine.
-    let there = dir.pairs()?.len();
-    let ended = drive(dir, session, &ask, |driver| driver.run());
+    // Earlier pairs may have been measured on another machine.
+    let earlier_pairs = dir.pairs()?.len();
+    let ended = drive(dir, session, &wants_more_pairs, |driver| driver.run());
     session.observer.status("");
-    if let Some(rates) = rates_of_pairs(&plan.method, dir.pairs()?.get(there..).unwrap_or_default())
-    {
-        session.observer.store_rates(&rates);
+    let pairs = dir.pairs()?;
+    let new_pairs = pairs.get(earlier_pairs..).unwrap_or_default();
+    if let Some(rates) = rates_of_pairs(&plan.method, new_pairs) {
+        session.observer.rates_measured(&rates);
     }
     ended
 }
 
-/// Judges the pairs on disk.
+/// Compares the Sides of the pairs on disk.
 pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Comparison, Error> {
     let plan = &plan_to_judge(dir, options.allow_differences);
     let (comparison, next) = match plan.method.asked.is_in_blocks() {
@@ -333,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_digits_are_kept() {
+    fn numbers_are_rounded_to_two_digits() {
         for (value, rounded) in [
             (0.3, 0),
             (1.0, 1),
@@ -342,17 +350,17 @@ mod tests {
             (123_456.0, 120_000),
             (1.0e15, 10_u64.pow(15)),
         ] {
-            assert_eq!(two_digits(value), rounded, "{value}");
+            assert_eq!(round_to_two_digits(value), rounded, "{value}");
         }
     }
 
     #[test]
-    fn what_was_not_put_back_is_said_however_the_run_ended() {
+    fn settings_that_were_not_restored_are_reported() {
         let left = || Err(Failure::Setting { reason: "thp is still never".into() }.into());
         let failed = || Err(Error::host("cannot read /proc/stat: gone").next("mount /proc"));
-        let outcome_of = |ended, put_back| {
+        let outcome_of = |ended, restored| {
             let mut noted = String::new();
-            let result = join_results(ended, put_back, |text| noted = text.to_owned());
+            let result = join_results(ended, restored, |text| noted = text.to_owned());
             (result.map_err(|error| error.to_string()), noted)
         };
         let (result, noted) = outcome_of(failed(), left());

@@ -1,4 +1,4 @@
-//! Finds the rows that execute a function, or what a patch changes.
+//! Finds the rows that execute a function, or the functions that a patch changes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::patch::{self, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, did_you_mean, escape, nearest};
 
-/// Selector of rows for `-w`.
+/// Selector for `-w`: the rows that execute functions which a patch changes.
 pub const TOUCHING: &str = "@touching";
 
 /// Share in percent below which a row cannot show a change of the functions.
-const LEAST_PERCENT: f64 = 0.01;
+const MIN_PERCENT: f64 = 0.01;
 
 /// Rows that execute some functions.
 #[derive(Debug)]
@@ -31,11 +31,10 @@ pub struct Touched {
 }
 
 impl Touched {
-    fn by(functions: BTreeSet<SourceFunction>) -> Touched {
-        let table = TouchedTable::built_in();
-        let is_executed = |function: &SourceFunction| {
-            function.symbols.iter().any(|symbol| table.has_function(symbol))
-        };
+    fn by_functions(functions: BTreeSet<SourceFunction>) -> Touched {
+        let table = TouchedTable::shipped();
+        let is_executed =
+            |function: &SourceFunction| function.symbols.iter().any(|symbol| table.knows(symbol));
         let symbols = functions.iter().flat_map(|function| function.symbols.clone()).collect();
         let rows = table.rows_touching(&symbols);
         let (functions, not_executed) = functions.into_iter().partition::<Vec<_>, _>(is_executed);
@@ -47,32 +46,33 @@ impl Touched {
     }
 
     /// Names of the rows that can show a change of the functions.
-    fn telling_rows(&self) -> Vec<String> {
-        let telling = self.rows.iter().filter(|row| row.percent >= LEAST_PERCENT);
-        telling.map(|row| row.row.clone()).collect()
+    fn sensitive_rows(&self) -> Vec<String> {
+        let sensitive = self.rows.iter().filter(|row| row.percent >= MIN_PERCENT);
+        sensitive.map(|row| row.row.clone()).collect()
     }
 }
 
-/// Rows that execute a function, the functions that a patch changes, or those that a C file
-/// defines.
+/// Rows that execute functions: `named` is a function, a patch that changes functions, or a C file
+/// that defines them.
 pub fn touching(named: &str) -> Result<Touched, Error> {
     let path = Path::new(named);
-    let is_c = path.extension().is_some_and(|end| ["c", "h", "S"].iter().any(|c| end == *c));
+    let is_c =
+        path.extension().is_some_and(|extension| ["c", "h", "S"].iter().any(|c| extension == *c));
     let is_file = path.exists() || kernel::is_built_in(path) || named.contains(['/', '.']);
     if !is_file {
-        return by_name(named);
+        return touched_by_name(named);
     }
     let read = || {
         kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason))
     };
-    Ok(Touched::by(match is_c {
+    Ok(Touched::by_functions(match is_c {
         true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
         false => changed_functions(named, &read()?)?,
     }))
 }
 
-fn by_name(name: &str) -> Result<Touched, Error> {
-    let touched = Touched::by([SourceFunction::named(name)].into());
+fn touched_by_name(name: &str) -> Result<Touched, Error> {
+    let touched = Touched::by_functions([SourceFunction::named(name)].into());
     if touched.rows.is_empty() {
         let table = TouchedTable::built_in();
         let near = did_you_mean(nearest(name, table.functions()));
@@ -94,8 +94,8 @@ fn changed_functions(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunctio
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
 }
 
-/// Rows that execute what the patches of a Subject change.
-fn by_patches(patches: &[String]) -> Result<Touched, Error> {
+/// Rows that execute functions which these patches change.
+fn touched_by_patches(patches: &[String]) -> Result<Touched, Error> {
     let mut functions = BTreeSet::new();
     for named in patches {
         let path = Path::new(named);
@@ -103,10 +103,10 @@ fn by_patches(patches: &[String]) -> Result<Touched, Error> {
             kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
         functions.extend(changed_functions(named, &bytes)?);
     }
-    Ok(Touched::by(functions))
+    Ok(Touched::by_functions(functions))
 }
 
-/// Replaces `@touching` by the rows that execute what the change's patches change.
+/// Replaces `@touching` by the rows that execute functions which the change's patches change.
 pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     let Some(rows) = file.workloads.clone().filter(|rows| rows.iter().any(|row| row == TOUCHING))
     else {
@@ -120,56 +120,56 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
         ))
         .next("give it with --patch, or choose other rows with -w"));
     }
-    let touched = by_patches(&patches)?;
-    let telling = touched.telling_rows();
-    if telling.is_empty() {
-        let functions = in_parentheses(&touched.not_executed);
+    let touched = touched_by_patches(&patches)?;
+    let sensitive = touched.sensitive_rows();
+    if sensitive.is_empty() {
+        let functions = names_in_parentheses(&touched.not_executed);
         let patches = escape(&patches.join(", "));
         return Err(Error::user(format!("no row executes what {patches} changes{functions}"))
             .next("choose rows with -w, or measure a program of your own behind --"));
     }
     let mut expanded: Vec<String> = Vec::new();
     for row in rows {
-        let these = if row == TOUCHING { telling.clone() } else { vec![row] };
+        let selected = if row == TOUCHING { sensitive.clone() } else { vec![row] };
         expanded
-            .extend(these.into_iter().filter(|row| !expanded.contains(row)).collect::<Vec<_>>());
+            .extend(selected.into_iter().filter(|row| !expanded.contains(row)).collect::<Vec<_>>());
     }
     file.workloads = Some(expanded);
     Ok(())
 }
 
-/// Sentence about the rows of a comparison that execute what its patches change. `None` without
-/// patches.
+/// Sentence about the rows of a comparison that execute functions which its patches change. `None`
+/// without patches.
 pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
     if change.patches.is_empty() {
         return Ok(None);
     }
-    let touched = by_patches(&change.patches)?;
-    let telling = touched.telling_rows();
-    let here = rows.iter().filter(|row| telling.contains(row)).count();
+    let touched = touched_by_patches(&change.patches)?;
+    let sensitive = touched.sensitive_rows();
+    let count = rows.iter().filter(|row| sensitive.contains(row)).count();
     let (rows, patches) = (counted(rows.len(), "row"), change.patches.join(", "));
     let (executed, inlined) = (&touched.functions, &touched.not_executed);
-    Ok(Some(match telling.is_empty() {
+    Ok(Some(match sensitive.is_empty() {
         true => format!(
             "no row executes what {patches} changes{}, unless it is inlined; a change of it may \
              not show",
-            in_parentheses(inlined)
+            names_in_parentheses(inlined)
         ),
         false => format!(
-            "{here} of {rows} execute what {patches} changes{}; -w {TOUCHING} measures exactly the \
-             rows that do",
-            in_parentheses(executed)
+            "{count} of {rows} execute what {patches} changes{}; -w {TOUCHING} measures exactly \
+             the rows that do",
+            names_in_parentheses(executed)
         ),
     }))
 }
 
 /// Up to five names in parentheses, with a leading space; empty without names.
-fn in_parentheses(names: &[String]) -> String {
-    const MOST: usize = 5;
+fn names_in_parentheses(names: &[String]) -> String {
+    const MAX_NAMES: usize = 5;
     match names {
         [] => String::new(),
-        names if names.len() > MOST => {
-            format!(" ({} and {} more)", names[..MOST].join(", "), names.len() - MOST)
+        names if names.len() > MAX_NAMES => {
+            format!(" ({} and {} more)", names[..MAX_NAMES].join(", "), names.len() - MAX_NAMES)
         }
         names => format!(" ({})", names.join(", ")),
     }

@@ -241,7 +241,10 @@ fn a_newer_qemu_is_unpacked_into_a_new_directory_only() {
     let unpack = |path: &Path| run(ktax().args(["doctor", "--newer-qemu"]).arg(path));
     for place in [dir.path().to_owned(), dir.path().join("mine")] {
         let ran = unpack(&place).exits(2);
-        assert!(ran.stderr.ends_with("has other files, or is one; name a new directory\n"));
+        assert!(
+            ran.stderr
+                .ends_with("is a file, or a directory that is not empty; name a new directory\n")
+        );
     }
     assert!(dir.path().join("mine").is_file());
     // Files that `make newer-qemu` has unpacked are not fetched again.

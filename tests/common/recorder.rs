@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use ktax::flow::remaining::{Part, Rates, Remaining, Work};
+use ktax::flow::remaining::{Part, Rates, RemainingRuns, Work};
 use ktax::flow::{Event, Observer, Progress, Session, Timing};
 
 use super::cache;
@@ -12,7 +12,7 @@ use super::cache;
 pub enum Heard {
     Part(Part),
     Begin(Work),
-    /// Runs that are done then, and all, as [`Remaining`] knows them.
+    /// Runs that are done then, and all, as [`RemainingRuns`] knows them.
     Done(usize, usize),
     End,
     Learned(Rates),
@@ -23,13 +23,13 @@ pub enum Heard {
 
 /// Writes it down.
 pub struct Recorder {
-    remaining: Mutex<Remaining>,
+    remaining: Mutex<RemainingRuns>,
     heard: Mutex<Vec<Heard>>,
 }
 
 impl Recorder {
     pub fn new() -> Recorder {
-        let remaining = Mutex::new(Remaining::new(Rates::default()));
+        let remaining = Mutex::new(RemainingRuns::new(Rates::default()));
         Recorder { remaining, heard: Mutex::default() }
     }
 
@@ -90,7 +90,7 @@ impl Observer for Recorder {
         self.hear(Heard::End);
     }
 
-    fn store_rates(&self, rates: &Rates) {
+    fn rates_measured(&self, rates: &Rates) {
         self.hear(Heard::Learned(rates.clone()));
     }
 

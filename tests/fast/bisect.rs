@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ktax::flow::bisect::{resume, start};
-use ktax::flow::{Cancel, Error, Limits, Session, Silent};
+use ktax::flow::{Cancel, Error, Limits, Session, SilentObserver};
 use ktax::model::{Bisection, Chain, Element, METRICS, Point, Subject};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::report::{JSON, TextOptions, render};
@@ -27,7 +27,7 @@ fn session(dir: &Path) -> Session<'static> {
         store: None,
         limits: Limits::default(),
         cancel: Cancel::default(),
-        observer: &Silent,
+        observer: &SilentObserver,
     }
 }
 
@@ -108,7 +108,7 @@ fn a_search_does_not_go_on_with_a_patch_that_was_edited() {
     let patches = ["a", "b"].map(|name| dir.path().join(name).display().to_string());
     fs::write(&patches[0], "not what it was").unwrap();
     let error = resumed(dir.path(), Chain::Patches, patches.clone(), &dir.path().join("none"));
-    assert_begins(&error, &format!("{} is not what it was when the search began; ", patches[0]));
+    assert_begins(&error, &format!("{} was edited after the search began; ", patches[0]));
 }
 
 #[test]

@@ -172,12 +172,22 @@ fn rows_of_another_machine_are_refused_without_output() {
     write(dir, 40, "9.9.9", &cpu);
     let other = table(&in_dir(dir, &FIT.replace("--json", "--other-kernel --json"))).calibration;
     assert_eq!((other.counted_kernel, other.timed_kernel), (release.clone(), "9.9.9".to_owned()));
+    // The first file of times is of the counted kernel, and the second is not.
+    fs::copy(dir.join("timed.json"), dir.join("other.json")).unwrap();
+    write(dir, 40, &release, &cpu);
+    let two = FIT.replace("--json", "--times other.json --other-kernel --json");
+    let other = table(&in_dir(dir, &two)).calibration;
+    assert_eq!((other.counted_kernel, other.timed_kernel), (release.clone(), "9.9.9".to_owned()));
+    fs::remove_file(dir.join("here.toml")).unwrap();
     write(dir, 40, &release, &cpu);
     for (words, why) in [
         ("calibrate --out here", "a machine's file ends in .toml; write --out machine.toml"),
         ("calibrate --out 0123456789012345678901234567890.toml", "a name has 1 to 32 letters"),
-        ("calibrate --counts timed.json --times timed.json", "timed.json has counts in no result"),
-        ("calibrate --counts counted.json --times counted.json", "has times of workloads in no"),
+        (
+            "calibrate --counts timed.json --times timed.json",
+            "timed.json has no result with counts",
+        ),
+        ("calibrate --counts counted.json --times counted.json", "has no result with times of"),
         ("calibrate --model coherence", "coherence models no machine; write --model"),
         ("validate counted.json counted.json --machine alone.toml", "in this order"),
         ("validate counted.json timed.json --machine alone.toml", "in this order"),

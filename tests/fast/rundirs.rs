@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ktax::flow::{self, Session, Silent};
+use ktax::flow::{self, Session, SilentObserver};
 use ktax::model::{
     Blame, Boot, ErrorKind, FORMAT, GuestsPlan, Identity, Key, Plan, PlanMethod, Side, Step,
 };
@@ -45,7 +45,7 @@ fn session(dir: &Path) -> Session<'static> {
         store: None,
         limits: flow::Limits::default(),
         cancel: flow::Cancel::default(),
-        observer: &Silent,
+        observer: &SilentObserver,
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use ktax_host::text::number_ranges;
 use ktax_model::Noise;
 use ktax_model::fact::QUIET_PERCENT;
 
@@ -149,18 +150,7 @@ pub fn split_quiet(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
 
 /// Formats sorted CPUs as a list for `taskset -c`, such as `0-3,6`.
 pub fn cpu_list(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*cpu) => *last = *cpu,
-            _ => ranges.push((*cpu, *cpu)),
-        }
-    }
-    let range = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+    number_ranges(cpus.iter().map(|cpu| u64::from(*cpu)))
 }
 
 /// The time of a CPU by what it was spent on, from /proc/stat (Documentation/filesystems/proc.rst,

@@ -76,6 +76,22 @@ pub fn escape_byte_lines(bytes: &[u8]) -> String {
     bytes.split(|byte| *byte == b'\n').map(|line| escape_bytes(line) + "\n").collect()
 }
 
+/// Formats sorted numbers as ranges, as `taskset -c` and Slurm read them: `0-3,6`.
+pub fn number_ranges(numbers: impl IntoIterator<Item = u64>) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let range = |(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
 /// Escapes text for HTML inside Markdown.
 pub fn html(text: &str) -> String {
     escape(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")

@@ -14,6 +14,17 @@ fn a_count_of_one_is_singular() {
     assert_eq!(counted_as(2, "patch", "patches"), "2 patches");
 }
 
+#[test]
+fn sorted_numbers_are_ranges() {
+    for (numbers, text) in
+        [(&[][..], ""), (&[3], "3"), (&[0, 1, 2, 7, 9, 10], "0-2,7,9-10"), (&[u64::MAX; 1], MAX)]
+    {
+        assert_eq!(number_ranges(numbers.iter().copied()), text);
+    }
+}
+
+const MAX: &str = "18446744073709551615";
+
 type Escaper = fn(&str) -> String;
 
 /// Every escaper, by name.

@@ -1,5 +1,5 @@
-//! The work of a campaign on one machine: a shard's kernels, counts or times, and the scripts with
-//! which Slurm runs all shards.
+//! Shards of a campaign: builds kernels, counts or times rows on one machine, and writes the
+//! scripts with which Slurm runs all shards.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::kernel;
 use crate::model::{CampaignUnit, ErrorContext, ErrorKind, Identity, Plan, Shard, Subject};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, CampaignDir};
-use crate::text::{counted, shell_line, shell_path};
+use crate::text::{counted, number_ranges, shell_line, shell_path};
 
 /// Result of running a shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub struct ShardEnd {
 pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<ShardEnd, Error> {
     let shards = dir.plan().shards.len();
     let shard = dir.plan().shard(number).ok_or_else(|| no_shard(number, shards))?;
-    let _here = share_machine(&shard, &session.cache)?;
+    let _machine_lock = lock_machine(&shard, &session.cache)?;
     match &shard {
         Shard::Counts(units) => {
             let verify_percent = session.store.as_ref().map_or(0.0, |used| used.verify_percent);
-            // With verification everything is measured.
+            // Verification measures rows again, so none is taken from the store.
             if let Some(used) = session.store.as_ref().filter(|_| verify_percent == 0.0) {
                 take_units(&used.store, dir, units)?;
             }
@@ -56,35 +56,38 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
 }
 
 fn no_shard(number: usize, shards: usize) -> Error {
-    let numbers = match shards {
-        0 => "none: all is measured".to_owned(),
-        1 => "one, 0".to_owned(),
-        _ => format!("0 to {}", shards - 1),
+    let step = match shards {
+        0 => "collect the campaign, which has no shards, because the store had all results".into(),
+        1 => "run shard 0, the only one".to_owned(),
+        _ => format!("run one of the shards 0 to {}", shards - 1),
     };
-    Error::user(format!("there is no shard {number}")).next(format!("the campaign has {numbers}"))
+    Error::user(format!("there is no shard {number}")).next(step)
 }
 
-/// Locks this machine: shared for counts, exclusive for times. The lock is named after the machine,
-/// because several may share a cache.
-fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
-    // Several machines may share a home directory, and so the cache.
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let path = cache.join(format!("machine-{name}.lock"));
+/// File name of a machine's lock. Several machines may share a home directory, and so the cache.
+fn lock_name(node: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-._".contains(*c);
+    format!("machine-{}.lock", node.chars().filter(is_plain).collect::<String>())
+}
+
+/// Locks this machine for a shard: shared for counts, exclusive for times. `None` if the file
+/// system has no locks.
+fn lock_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
+    let path = cache.join(lock_name(&rustix::system::uname().nodename().to_string_lossy()));
     let next = "make the cache writable, or give another with --cache DIR";
     let what = || format!("cannot write {}", path.display());
     fs::create_dir_all(cache).or_host(what(), next)?;
     let file = lock_file(&path).or_host(what(), next)?;
-    let taken = match shard {
+    let locked = match shard {
         Shard::Counts(_) => Lock::share(file),
         Shard::Times(_) => Lock::take(file),
     };
-    match taken {
+    match locked {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::host(
-            "other work of a campaign runs on this machine, and times are measured alone; try \
-             again when it has ended",
+            "another shard runs on this machine, and a timed shard must run alone; try again when \
+             the other one has ended",
         )),
-        // Some file systems have no locks; counts stay exact without them.
+        // Counts stay exact without a lock.
         Err(_) => Ok(None),
         Ok(lock) => Ok(Some(lock)),
     }
@@ -93,26 +96,32 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
 /// Refuses a machine whose counts would not compare, before anything is booted.
 fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> {
     let planned = &dir.plan().key;
-    let engine = engine::find_engine(&planned.engine).map(|engine| engine.measures);
+    let measures = engine::find_engine(&planned.engine).map(|engine| engine.measures);
     let qemu = Qemu::find(session.qemu.as_deref())?;
-    let found = match engine {
+    let found = match measures {
         Some(Measures::Counts { key, .. }) => Some(key(&qemu, &dir.plan().machine)),
         _ => None,
     };
     match found {
         Some(found) if found == *planned => Ok(()),
         found => Err(Error::user(format!(
-            "{} was planned for QEMU {} and the ktax of that time, and this machine has QEMU {}: \
-             counts would not compare",
+            "{} was planned for QEMU {} and the ktax of that time, and this machine has {}: counts \
+             would not compare",
             dir.root().display(),
             planned.qemu,
-            found.map_or_else(|| "without this engine".to_owned(), |key| key.qemu)
+            match found {
+                Some(key) => format!("QEMU {}", key.qemu),
+                None => format!("a ktax without the engine {:?}", planned.engine),
+            }
         ))
-        .next("nothing was booted. Give it the same package, or run the shard on another machine")),
+        .next(
+            "nothing was booted. Install that QEMU and that ktax here, or run the shard on another \
+             machine",
+        )),
     }
 }
 
-/// Returns true if the campaign's store has all of these units.
+/// Returns true if the campaign's store has all rows of these units.
 fn is_done(dir: &CampaignDir, units: &[CampaignUnit]) -> Result<bool, Error> {
     for unit in units {
         match dir.kernel(unit.subject)? {
@@ -149,17 +158,18 @@ fn run_counts(
         let left = missing_rows(dir, unit, &kernel);
         let failed = row_failures(dir, unit, &left)?;
         if failed.len() < left.len() {
-            // The host failed: another try or another machine may succeed.
+            // Failures of the host may not happen again, or not on another machine.
             let (rows, path) = (counted(left.len() - failed.len(), "row"), dir.unit_dir(unit));
             return Err(Error::host(format!("{rows} failed because of this machine"))
-                .next(format!("{} says why. Run the shard again", path.display())));
+                .next(format!("run the shard again; {} has the reasons", path.display())));
         }
         end.failed.extend(failed.into_iter().map(|(what, _)| what));
     }
     Ok(end)
 }
 
-/// Puts an image of the directory into the cache, so that nothing is fetched or built.
+/// Copies a kernel's image from the campaign's directory into the cache, so that it is neither
+/// fetched nor built.
 fn cache_image(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
     let image = dir.image(&kernel.sha256);
     if kernel::cached_image(&kernel.sha256, &session.cache).is_none() && image.exists() {
@@ -168,7 +178,7 @@ fn cache_image(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> R
     Ok(())
 }
 
-/// Measures a unit. Its run directory stays if something failed or was stopped.
+/// Measures a unit. Its run directory stays if a row failed or the user stopped the run.
 fn run_unit(
     dir: &CampaignDir,
     unit: &CampaignUnit,
@@ -182,14 +192,14 @@ fn run_unit(
         opened => opened,
     };
     let in_use = || {
-        Error::host(format!("{} is measured by another machine", path.display()))
-            .next("try again when it has ended")
+        Error::host(format!("another process measures {}", path.display()))
+            .next("try again when that process has ended")
     };
     let run_dir = run_dir.map_err(|error| match error.kind {
         ErrorKind::InUse => in_use(),
         _ => error,
     })?;
-    // Another process may have finished the unit and removed its directory since it was opened.
+    // If the directory is gone, another process has finished the unit since it was opened here.
     let _lock = run_dir.lock().map_err(|error| match error.kind {
         ErrorKind::InUse => in_use(),
         _ if !path.exists() => in_use(),
@@ -206,10 +216,10 @@ fn run_unit(
     Ok(ended)
 }
 
-/// Removes a run directory. It is moved away first, so that no other process finds a part of it.
+/// Removes a run directory. It is renamed first, so that no other process opens it half removed.
 fn remove_run(path: &Path) -> io::Result<()> {
     match set_aside(path).and_then(fs::remove_dir_all) {
-        // Another process was first.
+        // Another process has removed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
@@ -218,57 +228,72 @@ fn remove_run(path: &Path) -> io::Result<()> {
 /// Builds the kernel of a Subject from source, unless it is built, and leaves it in the directory
 /// for every machine.
 pub fn build(dir: &CampaignDir, subject: usize, session: &Session<'_>) -> Result<Identity, Error> {
-    let Some(planned) = dir.plan().subjects.get(subject).filter(|planned| planned.kernel.is_none())
-    else {
-        return Err(Error::user(format!("subject {subject} is not built from source"))
-            .next("`ktax campaign status` lists the others"));
+    let Some(planned) = dir.plan().subjects.get(subject) else {
+        let last = dir.plan().subjects.len().saturating_sub(1);
+        return Err(Error::user(format!("there is no subject {subject}"))
+            .next(format!("give one of the subjects 0 to {last}")));
     };
+    if planned.kernel.is_some() {
+        return Err(Error::user(format!(
+            "the kernel of subject {subject}, {}, is not built from source",
+            planned.subject.kernel
+        ))
+        .next("run the subject's shard, which needs no build"));
+    }
     if let Some(built) = dir.kernel(subject)? {
         return Ok(built);
     }
     let kernel = session.obtain(&planned.subject)?;
     dir.write_image(&kernel.identity.sha256, &kernel.image)?;
     dir.write_kernel(subject, &kernel.identity)?;
-    // If two machines have built it, the first one counts.
+    // If another machine has built the kernel meanwhile, use that one.
     Ok(dir.kernel(subject)?.unwrap_or(kernel.identity))
 }
 
-/// Next step where the directory refuses a file.
+/// Next step if a file cannot be written to the campaign's directory.
 const WRITABLE: &str = "make the campaign's directory writable";
 
-/// Number of restarts after which a job is no longer restarted: the machine is not at fault any
-/// more.
-const RESTARTS: u32 = 5;
+/// Maximum number of restarts of a job. A job that fails more often is likely to fail on every
+/// machine.
+const MAX_RESTARTS: u32 = 5;
 
-/// Memory of QEMU and ktax beside the guest's.
-const BESIDE_GUEST_MIB: u32 = 1536;
+/// Memory that QEMU and ktax use in addition to the guest's.
+const QEMU_AND_KTAX_MIB: u32 = 1536;
+
+/// Names of the arrays, which are also the names of their scripts and shell variables.
+const BUILD: &str = "build";
+const COUNT: &str = "count";
+const TIME: &str = "time";
+
+/// Slurm job array: one job for each shard, or for each kernel to build.
 
 struct JobArray {
     name: &'static str,
-    /// Options of `ktax campaign run`, followed by the job's number.
-    work: &'static str,
+    /// Options of `ktax campaign run`; the job's number follows.
+    run_options: &'static str,
     /// Numbers of shards or subjects.
     numbers: Vec<usize>,
-    /// Options of sbatch that reserve resources, with spaces between them.
-    takes: String,
+    /// Options of sbatch that reserve resources, separated by spaces.
+    resources: String,
 }
 
-/// Writes the scripts into the directory, and returns the path of the one that submits them.
+/// Writes the scripts into the campaign's directory, and returns the path of the one that submits
+/// the others. Slurm runs at most `max_jobs` of an array at a time.
 pub fn write_slurm(
     dir: &CampaignDir,
-    at_once: Option<usize>,
+    max_jobs: Option<usize>,
     options: &[String],
 ) -> Result<PathBuf, Error> {
     let root = std::path::absolute(dir.root())?;
     let slurm = root.join("slurm");
-    let ktax = env::current_exe().or_host("cannot find ktax", "give it a place on the disk")?;
+    let ktax = env::current_exe().or_host("cannot find the program file of ktax", "mount /proc")?;
     fs::create_dir_all(&slurm).or_host(format!("cannot create {}", slurm.display()), WRITABLE)?;
     let arrays = arrays(dir)?;
     for array in &arrays {
         write(&slurm.join(array.name), &script(array, &ktax, &root))?;
     }
     let submit = slurm.join("submit");
-    write(&submit, &submission(&arrays, &slurm, at_once, options))?;
+    write(&submit, &submission(&arrays, &slurm, max_jobs, options))?;
     Ok(submit)
 }
 
@@ -277,7 +302,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
         .or_host(format!("cannot write {}", path.display()), WRITABLE)
 }
 
-/// Arrays that still have work.
+/// Job arrays of the shards that are not finished; arrays without jobs are left out.
 fn arrays(dir: &CampaignDir) -> Result<Vec<JobArray>, Error> {
     let plan = dir.plan();
     let open: Vec<ShardStatus> =
@@ -288,36 +313,37 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<JobArray>, Error> {
     };
     let (timed, counted): (Vec<&ShardStatus>, Vec<&ShardStatus>) = open.iter().partition(is_timed);
     let numbers = |shards: Vec<&ShardStatus>| shards.iter().map(|shard| shard.number).collect();
-    let memory_mib = plan.machine.memory_mib + BESIDE_GUEST_MIB;
+    let memory_mib = plan.machine.memory_mib + QEMU_AND_KTAX_MIB;
     let arrays = [
         JobArray {
-            name: "build",
-            work: "--build",
+            name: BUILD,
+            run_options: "--build",
             numbers: unbuilt.into_iter().collect(),
-            takes: "--cpus-per-task=8 --mem=8G".into(),
+            resources: "--cpus-per-task=8 --mem=8G".into(),
         },
         JobArray {
-            name: "count",
-            work: "--jobs 1 --shard",
+            name: COUNT,
+            run_options: "--jobs 1 --shard",
             numbers: numbers(counted),
-            takes: format!("--cpus-per-task=1 --mem={memory_mib}M"),
+            resources: format!("--cpus-per-task=1 --mem={memory_mib}M"),
         },
-        // A timed experiment needs the whole node.
+        // Other work on the node would disturb times.
         JobArray {
-            name: "time",
-            work: "--shard",
+            name: TIME,
+            run_options: "--shard",
             numbers: numbers(timed),
-            takes: "--exclusive --mem=0".into(),
+            resources: "--exclusive --mem=0".into(),
         },
     ];
     Ok(arrays.into_iter().filter(|array| !array.numbers.is_empty()).collect())
 }
 
-/// Script of an array's jobs. The shell waits beside ktax, because Slurm signals the shell alone.
+/// Script of an array's jobs. ktax runs in the background, because Slurm only signals the shell,
+/// which passes SIGTERM on.
 fn script(array: &JobArray, ktax: &Path, root: &Path) -> String {
-    let JobArray { name, work, takes, .. } = array;
-    let takes = takes.split(' ').map(|option| format!("#SBATCH {option}\n"));
-    let takes: String = takes.collect();
+    let JobArray { name, run_options, resources, .. } = array;
+    let directives: String =
+        resources.split(' ').map(|option| format!("#SBATCH {option}\n")).collect();
     let (ktax, root) = (shell_path(ktax), shell_path(root));
     format!(
         "\
@@ -325,25 +351,25 @@ fn script(array: &JobArray, ktax: &Path, root: &Path) -> String {
 #SBATCH --job-name=ktax-{name}
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
-{takes}#SBATCH --requeue
+{directives}#SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@60
-# Written by `ktax campaign sbatch`. What is done already is not done again.
+# Written by `ktax campaign sbatch`. A job that is run again skips finished work.
 
-{ktax} campaign run {root} {work} \"$SLURM_ARRAY_TASK_ID\" &
+{ktax} campaign run {root} {run_options} \"$SLURM_ARRAY_TASK_ID\" &
 ktax=$!
 trap 'kill -TERM \"$ktax\"' TERM
 while :; do
     wait \"$ktax\"
     status=$?
-    # A signal ends the wait, and not yet ktax.
+    # A signal interrupts `wait` while ktax still runs.
     kill -0 \"$ktax\" 2>/dev/null || break
 done
-# 75: this machine failed or was in use. 130: stopped, before the time was over. 137: killed by
-# signal 9, such as by the kernel for memory.
+# 75: this machine failed or was in use. 130: stopped before the time limit. 137: killed by
+# signal 9, such as by the kernel, which was out of memory.
 case $status in
     75 | 130 | 137)
-        if [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {RESTARTS} ]; then
+        if [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {MAX_RESTARTS} ]; then
             scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID\"
         fi
         ;;
@@ -353,72 +379,81 @@ exit \"$status\"
     )
 }
 
-/// Script that submits the arrays. Counts start after all builds have succeeded. Times start when
-/// the node has no other work.
+/// Script that submits the arrays. Counts start after all builds have succeeded. Slurm starts times
+/// when it has a node without other jobs.
 fn submission(
     arrays: &[JobArray],
     slurm: &Path,
-    at_once: Option<usize>,
+    max_jobs: Option<usize>,
     options: &[String],
 ) -> String {
     let mut text = "#!/bin/sh\n# Written by `ktax campaign sbatch`.\nset -eu\n".to_owned();
-    let has_builds = arrays.iter().any(|array| array.name == "build");
+    let has_builds = arrays.iter().any(|array| array.name == BUILD);
     for array in arrays {
-        let limit = at_once.map(|most| format!("%{most}")).unwrap_or_default();
+        let limit = max_jobs.map(|max| format!("%{max}")).unwrap_or_default();
+        let numbers = number_ranges(array.numbers.iter().map(|number| *number as u64));
         let mut words = vec![
             "sbatch".to_owned(),
             "--parsable".to_owned(),
-            format!("--array={}{limit}", ranges(&array.numbers)),
+            format!("--array={numbers}{limit}"),
             format!("--output={}/{}-%a.log", slurm.display(), array.name),
         ];
         words.extend(options.iter().cloned());
-        let depends = match array.name {
-            "count" if has_builds => " --dependency=afterok:\"$build\"",
-            _ => "",
+        let dependency = match array.name {
+            COUNT if has_builds => format!(" --dependency=afterok:\"${BUILD}\""),
+            _ => String::new(),
         };
         let script = shell_path(slurm.join(array.name));
         let name = array.name;
-        text += &format!("{name}=$({}{depends} {script})\n", shell_line(&words));
+        text += &format!("{name}=$({}{dependency} {script})\n", shell_line(&words));
         text += &format!("echo \"{name}: job ${name}\"\n");
     }
     text
 }
 
-/// Ranges as Slurm reads them: `0-7,9`.
-fn ranges(numbers: &[usize]) -> String {
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    let shown = ranges.iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    shown.collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmd::Exit;
 
     #[test]
-    fn numbers_are_ranges_as_slurm_reads_them() {
-        assert_eq!(ranges(&[0, 1, 2, 7, 9, 10]), "0-2,7,9-10");
-        assert_eq!(ranges(&[3]), "3");
+    fn hosts_with_similar_names_have_different_locks() {
+        let names = ["node1-2", "node12", "node1.2", "node1_2"].map(lock_name);
+        assert_eq!(names[0], "machine-node1-2.lock");
+        assert_eq!(BTreeSet::from(names).len(), 4);
+        assert_eq!(lock_name("../a b\u{1b}"), "machine-..ab.lock");
     }
 
     #[test]
-    fn a_job_says_what_it_takes_and_paths_are_words() {
-        let array = |name, takes: &str| JobArray {
-            name,
-            work: "--shard",
-            numbers: vec![0, 1, 5],
-            takes: takes.to_owned(),
+    fn missing_shards_are_refused_with_the_numbers_of_the_others() {
+        let message = |shards| no_shard(7, shards).to_string();
+        assert_eq!(message(4), "there is no shard 7; run one of the shards 0 to 3");
+        assert_eq!(message(1), "there is no shard 7; run shard 0, the only one");
+        assert!(message(0).ends_with("the store had all results"), "{}", message(0));
+    }
+
+    #[test]
+    fn scripts_requeue_the_exit_statuses_of_a_machine_that_failed() {
+        let array = JobArray {
+            name: COUNT,
+            run_options: "--shard",
+            numbers: vec![0],
+            resources: String::new(),
         };
-        let timed = array("time", "--exclusive --mem=0");
+        let text = script(&array, Path::new("ktax"), Path::new("C"));
+        let [again, cancelled] = [Exit::TryAgain, Exit::Cancelled].map(|exit| exit as u8);
+        assert!(text.contains(&format!("\n    {again} | {cancelled} | 137)\n")), "{text}");
+    }
+
+    #[test]
+    fn scripts_reserve_resources_and_quote_paths() {
+        let array = |name, resources: &str| JobArray {
+            name,
+            run_options: "--shard",
+            numbers: vec![0, 1, 5],
+            resources: resources.to_owned(),
+        };
+        let timed = array(TIME, "--exclusive --mem=0");
         let text = script(&timed, Path::new("/opt/my ktax"), Path::new("/nfs/it's C"));
         for line in ["#SBATCH --exclusive", "#SBATCH --requeue", "#SBATCH --signal=B:TERM@60"] {
             assert!(text.lines().any(|found| found == line), "{text}");
@@ -428,7 +463,7 @@ mod tests {
         assert_eq!(words[..4], ["/opt/my ktax", "campaign", "run", "/nfs/it's C"]);
         assert_eq!(words[4..], ["--shard", "$SLURM_ARRAY_TASK_ID", "&"]);
         // Counts depend on builds; times depend on nothing.
-        let arrays = [array("build", ""), array("count", ""), timed];
+        let arrays = [array(BUILD, ""), array(COUNT, ""), timed];
         let options = ["--partition=a b".to_owned()];
         let text = submission(&arrays, Path::new("/nfs/C/slurm"), Some(8), &options);
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("=$(sbatch ")).collect();

@@ -1,8 +1,10 @@
-//! Compares two subjects of the store, as `ktax compare` would.
+//! Compares two subjects of the store, like `ktax compare`.
 
 use std::collections::BTreeMap;
 
-use super::{Names, Stored, empty_store, kernel_to_compare, split_name, unknown_subject_step};
+use super::{
+    Stored, SubjectNames, empty_store, kernel_to_compare, split_name, unknown_subject_step,
+};
 use crate::analyse::{self, CountsRuns};
 use crate::flow::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
@@ -20,9 +22,9 @@ use crate::text::{counted, shell_line};
 type RowOfBoth<'a> = Sides<&'a StoredMeasurement>;
 
 impl Stored {
-    /// Compares two subjects, each by any of its names, without a boot. `asked_rows` are workloads,
-    /// rows or groups; `None` selects all common rows. Returns the wanted rows that one subject
-    /// lacks, too. `note` receives what else both have in common.
+    /// Compares the measurements of two subjects, each given by any of its names. `asked_rows` are
+    /// workloads, rows or groups; `None` selects all common rows. Also returns the asked rows that
+    /// were not measured under common conditions. `note` receives messages about further rows.
     pub fn diff(
         &self,
         subjects: Sides<&str>,
@@ -30,7 +32,7 @@ impl Stored {
         threshold_percent: f64,
         note: &dyn Fn(&str),
     ) -> Result<(Comparison, Vec<String>), Error> {
-        let names = Names::read(self)?;
+        let names = SubjectNames::read(self)?;
         let found = Sides::try_from_fn(|side| {
             let found = names.find(subjects.get(side));
             found.map_err(|error| with_compare_command(&names, &subjects, asked_rows, error))
@@ -38,7 +40,7 @@ impl Stored {
         let Sides { base, change } = subjects;
         if found.base == found.change {
             let message = format!("{base:?} and {change:?} are the same subject");
-            return Err(Error::user(message).next("give two"));
+            return Err(Error::user(message).next("give two different subjects"));
         }
         let measurements = |subject: &StoredSubject| {
             self.index.measurements(&subject.kernel_sha256, &subject.boot_line)
@@ -53,17 +55,17 @@ impl Stored {
             let message = "the store has no row of both that was measured in the same way";
             return Err(Error::user(message).next(format!("`{command}` measures what is missing")));
         };
-        let others = by_conditions.iter().filter(|(other, _)| *other != conditions);
-        let others: usize = others.map(|(_, rows)| rows.len()).sum();
-        if others > 0 {
-            let rows = counted(others, "row");
+        let other_conditions = by_conditions.iter().filter(|(other, _)| *other != conditions);
+        let other_rows: usize = other_conditions.map(|(_, rows)| rows.len()).sum();
+        if other_rows > 0 {
+            let rows = counted(other_rows, "row");
             note(&format!(
                 "{rows} more in common, measured with another QEMU, guest, machine or layouts"
             ));
         }
-        let is_there = |row: &String| rows.iter().any(|both| both.base.row == *row);
+        let is_common = |row: &String| rows.iter().any(|both| both.base.row == *row);
         let mut missing = wanted.unwrap_or_default();
-        missing.retain(|row| !is_there(row));
+        missing.retain(|row| !is_common(row));
         if !missing.is_empty() {
             let command = shell_line(compare_command(&found, Some(&missing)));
             let missing = missing.join(", ");
@@ -71,23 +73,23 @@ impl Stored {
                 "not measured of both in the same way: {missing}; `{command}` does that"
             ));
         }
-        let rows = self.take(rows)?;
+        let rows = self.read_rows(rows)?;
         Ok((compare(rows, threshold_percent, &self.store)?, missing))
     }
 
-    /// Reads measurements, in the row order of `ktax compare`.
-    fn take(&self, rows: &[RowOfBoth<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
+    /// Reads the measurements of these rows.
+    fn read_rows(&self, rows: &[RowOfBoth<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
         let read = |measurement: &StoredMeasurement| self.measurement(&measurement.object);
-        let take_both = |both: &RowOfBoth<'_>| -> Result<Sides<Measurement>, Error> {
+        let read_both = |both: &RowOfBoth<'_>| -> Result<Sides<Measurement>, Error> {
             Ok(Sides { base: read(both.base)?, change: read(both.change)? })
         };
-        rows.iter().map(take_both).collect()
+        rows.iter().map(read_both).collect()
     }
 }
 
-/// Adds to an unknown name the command that measures both subjects.
+/// Adds the command that measures both subjects to the error for an unknown name.
 fn with_compare_command(
-    names: &Names,
+    names: &SubjectNames,
     subjects: &Sides<&str>,
     rows: Option<&[String]>,
     error: Error,
@@ -138,7 +140,7 @@ fn wanted_rows(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
     Ok(Some(selected.into_iter().map(|workload| workload.row).collect()))
 }
 
-/// Common rows, by the conditions within which counts compare.
+/// Common rows by the ID of their conditions. Counts only compare under the same conditions.
 fn common_rows<'a>(
     measured: &'a Sides<Vec<StoredMeasurement>>,
     wanted: Option<&[String]>,
@@ -153,26 +155,27 @@ fn common_rows<'a>(
             by_conditions.entry(base.conditions).or_default().push(Sides { base, change });
         }
     }
-    let usual = usual_order();
-    let order = |row: &str| match wanted {
+    let default_order = default_row_order();
+    let position = |row: &str| match wanted {
         Some(rows) => rows.iter().position(|name| name == row),
-        None => usual.iter().position(|name| name == row),
+        None => default_order.iter().position(|name| name == row),
     };
     for rows in by_conditions.values_mut() {
         // Rows that ktax no longer has come last.
         rows.sort_by_key(|both| {
-            (order(&both.base.row).unwrap_or(usize::MAX), both.base.row.clone())
+            (position(&both.base.row).unwrap_or(usize::MAX), both.base.row.clone())
         });
     }
     by_conditions
 }
 
-fn usual_order() -> Vec<String> {
-    let workloads =
-        plan::definitions().and_then(|definitions| plan::select_rows(&definitions, None));
+/// Names of the rows in the order of `ktax compare`.
+fn default_row_order() -> Vec<String> {
+    let workloads = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
     workloads.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
 }
 
+/// Time at which the newest measurement was kept.
 fn newest(rows: &[RowOfBoth<'_>]) -> i64 {
     rows.iter().map(|both| both.base.kept_at.max(both.change.kept_at)).max().unwrap_or(0)
 }
@@ -188,7 +191,7 @@ pub(in crate::flow) fn compare(
     analyse::counts(&StoredRuns { plan, rows, place })
 }
 
-/// The Plan by which these rows would be measured together; `None` without a row.
+/// Plan of a run that would measure these rows; `None` without a row.
 pub(crate) fn stored_plan(
     rows: &[Sides<Measurement>],
     threshold_percent: f64,
@@ -203,7 +206,7 @@ pub(crate) fn stored_plan(
         calibration: None,
     };
     let method = CountsPlan {
-        // A measurement's Key has the modules of its own Side, too.
+        // A measurement's Key only has the modules of its own Side.
         key: Key { modules: asked.guest.all_modules(), ..measurand.key.clone() },
         kernels: Sides::from_fn(|side| first.get(side).kernel.clone()),
         archives: None,
@@ -216,7 +219,7 @@ pub(crate) fn stored_plan(
     Some(Plan { format: FORMAT, title, seed: *seed, threshold_percent, method })
 }
 
-/// Plan with a measurement of each row for both Sides, which stands for a run directory.
+/// Measurements of rows for both Sides, analysed like a run directory with this Plan.
 struct StoredRuns {
     plan: Plan<CountsPlan>,
     /// Measurements in the order of the Plan's rows.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Names, Stored, did_you_mean, empty_store, is_row};
+use super::{Stored, SubjectNames, did_you_mean, empty_store, is_row};
 use crate::analyse::{self, PointCounts};
 use crate::disk::map_parts;
 use crate::flow::Error;
@@ -18,25 +18,25 @@ use crate::text::{nearest, shell_word, short_hashes};
 
 /// Rows, kernels and metric of a history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HistoryOrder {
-    /// Rows; all if empty.
+pub struct HistoryRequest {
+    /// Rows; all rows if empty.
     pub rows: Vec<String>,
-    /// Function whose own counts are followed instead of the rows'.
+    /// Function whose own counts replace those of the rows.
     pub function: Option<String>,
     /// Name of the metric.
     pub metric: String,
-    /// Subjects in order; all by version if empty.
+    /// Names of subjects, in the wanted order; all subjects by version if empty.
     pub along: Vec<String>,
-    /// Boot line of the subjects; `None` for all.
+    /// Boot line of the subjects; `None` for all boot lines.
     pub boot_line: Option<String>,
-    /// Differences below this percentage are no steps.
+    /// Percentage below which a difference is no step.
     pub threshold_percent: f64,
 }
 
-impl HistoryOrder {
-    /// All rows over all kernels.
-    pub fn usual() -> HistoryOrder {
-        HistoryOrder {
+impl HistoryRequest {
+    /// Request for all rows over all kernels.
+    pub fn all() -> HistoryRequest {
+        HistoryRequest {
             rows: Vec::new(),
             function: None,
             metric: METRICS[0].name.to_owned(),
@@ -47,38 +47,39 @@ impl HistoryOrder {
     }
 }
 
-/// Common properties of the points of a line: row, lineage, workload and conditions.
+/// Key of a line: the row, the lineage, and the IDs of the workload and the conditions.
 type LineKey = (String, String, i64, i64);
 
 impl Stored {
-    /// Costs of rows over kernels, and where they step.
-    pub fn history(&self, order: &HistoryOrder) -> Result<History, Error> {
-        let names = Names::read(self)?;
-        let metric = metric(&order.metric).ok_or_else(|| {
+    /// Costs of rows over kernels, and the kernels at which the costs step.
+    pub fn history(&self, request: &HistoryRequest) -> Result<History, Error> {
+        let names = SubjectNames::read(self)?;
+        let metric = metric(&request.metric).ok_or_else(|| {
             let known = METRICS.map(|metric| metric.name).join(", ");
-            Error::user(format!("there is no metric {:?}", order.metric))
+            Error::user(format!("there is no metric {:?}", request.metric))
                 .next(format!("give one of {known}"))
         })?;
-        let lineage = Lineage::new(&order.along, &names)?;
+        let lineages = Lineages::new(&request.along, &names)?;
         let mut lines: BTreeMap<LineKey, Vec<(usize, StoredPoint)>> = BTreeMap::new();
         let mut boot_lines = BTreeSet::new();
-        for point in self.points(order)? {
+        for point in self.points(request)? {
             let is_wanted =
-                order.boot_line.as_ref().is_none_or(|boot_line| *boot_line == point.boot_line);
+                request.boot_line.as_ref().is_none_or(|boot_line| *boot_line == point.boot_line);
             boot_lines.insert(point.boot_line.clone());
-            if let Some((name, place)) = lineage.place(&point).filter(|_| is_wanted) {
+            if let Some((lineage, place)) = lineages.place(&point).filter(|_| is_wanted) {
                 let measured = &point.measurement;
-                let key = (measured.row.clone(), name, measured.workload, measured.conditions);
+                let key = (measured.row.clone(), lineage, measured.workload, measured.conditions);
                 lines.entry(key).or_default().push((place, point));
             }
         }
-        if let Some(function) = &order.function {
+        if let Some(function) = &request.function {
             let points = lines.values_mut().flatten().map(|(_, point)| point);
-            self.follow(function, metric, points)?;
+            self.replace_by_function(function, metric, points)?;
         }
-        let lines = lines.into_iter().map(|(key, points)| history_line(order, &names, key, points));
+        let lines =
+            lines.into_iter().map(|(key, points)| history_line(request, &names, key, points));
         let mut lines: Vec<MeasuredLine> = lines.collect();
-        if order.function.is_none() {
+        if request.function.is_none() {
             explain_steps(&self.store, metric, &mut lines);
         }
         let mut lines: Vec<HistoryLine> = lines.into_iter().map(|measured| measured.line).collect();
@@ -88,20 +89,20 @@ impl Stored {
             (line.row.clone(), line.lineage.clone(), first)
         });
         if lines.is_empty() {
-            return Err(no_line(order.boot_line.as_deref(), &boot_lines));
+            return Err(no_line(request.boot_line.as_deref(), &boot_lines));
         }
-        let HistoryOrder { function, threshold_percent, .. } = order.clone();
+        let HistoryRequest { function, threshold_percent, .. } = request.clone();
         Ok(History { metric: metric.name.to_owned(), function, threshold_percent, lines })
     }
 
     /// Points of the wanted rows.
-    fn points(&self, order: &HistoryOrder) -> Result<Vec<StoredPoint>, Error> {
-        if order.rows.is_empty() {
-            return self.index.points(None, &order.metric);
+    fn points(&self, request: &HistoryRequest) -> Result<Vec<StoredPoint>, Error> {
+        if request.rows.is_empty() {
+            return self.index.points(None, &request.metric);
         }
         let known = self.index.rows()?;
         let mut rows = BTreeSet::new();
-        for wanted in &order.rows {
+        for wanted in &request.rows {
             let found: Vec<&String> = known.iter().filter(|row| is_row(row, wanted)).collect();
             if found.is_empty() {
                 let near = did_you_mean(nearest(wanted, known.iter().map(String::as_str)));
@@ -112,14 +113,13 @@ impl Stored {
         }
         let mut points = Vec::new();
         for row in rows {
-            points.extend(self.index.points(Some(row), &order.metric)?);
+            points.extend(self.index.points(Some(row), &request.metric)?);
         }
         Ok(points)
     }
 
-    /// Replaces the rows' counts by those of a function. Objects are read by one thread for each
-    /// CPU.
-    fn follow<'a>(
+    /// Replaces the rows' counts by those of a function. One thread for each CPU reads the objects.
+    fn replace_by_function<'a>(
         &self,
         function: &str,
         metric: &Metric,
@@ -147,7 +147,7 @@ impl Stored {
     }
 }
 
-/// Error for a history without a line, of rows that were measured with these boot lines.
+/// Error for a history without lines, whose rows were measured with these boot lines.
 fn no_line(wanted: Option<&str>, boot_lines: &BTreeSet<String>) -> Error {
     if boot_lines.is_empty() {
         return empty_store();
@@ -155,21 +155,21 @@ fn no_line(wanted: Option<&str>, boot_lines: &BTreeSet<String>) -> Error {
     match wanted {
         Some(wanted) => {
             let known: Vec<String> = boot_lines.iter().map(|line| shell_word(line)).collect();
-            Error::user(format!("no measurement of these has the boot line {wanted:?}"))
+            Error::user(format!("no measurement of these rows has the boot line {wanted:?}"))
                 .next(format!("give one of {}", known.join(", ")))
         }
         None => Error::user("none of these subjects was measured with these rows")
-            .next("`ktax history` without --along lists what was"),
+            .next("`ktax history` without --along lists the subjects that were"),
     }
 }
 
-/// Line with the names of its points' objects.
+/// Line with the store's objects of its points.
 struct MeasuredLine {
     line: HistoryLine,
     objects: Vec<String>,
 }
 
-/// Adds to each step the functions that carry it. Objects are read by one thread for each CPU. A
+/// Adds the functions that cause a step to each step. One thread for each CPU reads the objects. A
 /// step whose objects cannot be read has no functions.
 fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
     let read = |object: &String| store.read(&store.object_path(object)).ok();
@@ -185,7 +185,8 @@ fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
     map_parts(lines, |part| part.iter_mut().for_each(explain));
 }
 
-/// Counts of a function itself under each layout, if it ran. Clones by the compiler are added up.
+/// Counts of a function itself in each layout; `None` if the function did not run. Copies that the
+/// compiler made of the function are added up.
 fn function_counts(
     store: &Store,
     object: &str,
@@ -194,9 +195,9 @@ fn function_counts(
 ) -> Result<Vec<Option<u64>>, Error> {
     let measurement = store.read(&store.object_path(object))?;
     let own_counts = |profile: &str| {
-        // The profile is valid, so lines of other functions can be skipped early.
-        let near = profile.lines().filter(|line| line.contains(function));
-        let function_lines = near.filter_map(profile::parse_function_line).filter(|line| {
+        // Skip lines of other functions before parsing.
+        let candidates = profile.lines().filter(|line| line.contains(function));
+        let function_lines = candidates.filter_map(profile::parse_function_line).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
         function_lines.map(|line| metric.count(&line.counts)).reduce(|sum, more| sum + more)
@@ -204,7 +205,7 @@ fn function_counts(
     Ok(measurement.layouts.iter().map(|layout| own_counts(&layout.profile)).collect())
 }
 
-/// Conditions of a point, in words.
+/// Conditions of a point, as text for people.
 fn conditions_text(point: &StoredPoint) -> String {
     let Machine { cpu, memory_mib, cpus, quantum, model, .. } = &point.machine;
     let mut words = vec![
@@ -230,8 +231,8 @@ fn conditions_text(point: &StoredPoint) -> String {
 
 /// Line of these points, with their steps.
 fn history_line(
-    order: &HistoryOrder,
-    names: &Names,
+    request: &HistoryRequest,
+    names: &SubjectNames,
     (row, lineage, ..): LineKey,
     mut points: Vec<(usize, StoredPoint)>,
 ) -> MeasuredLine {
@@ -244,22 +245,23 @@ fn history_line(
     let counts: Vec<PointCounts> = points.iter().map(counted).collect();
     let first = &points[0].1;
     let (ops, operation) = (first.ops, first.operation.clone());
-    let against = analyse::anchor_differences(&counts, ops, order.threshold_percent);
-    let before = analyse::previous_differences(&counts, ops, order.threshold_percent);
+    let against_anchors = analyse::anchor_differences(&counts, ops, request.threshold_percent);
+    let against_before = analyse::previous_differences(&counts, ops, request.threshold_percent);
     let objects = points.iter().map(|(_, point)| point.measurement.object.clone()).collect();
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
     let measured = conditions_text(first);
-    // The store does not know the files of a program or a disk, so these cannot be asked for again.
+    // The store does not have the files of programs and modules, so such a line cannot be measured
+    // again by a command.
     let asked = (first.modules.is_empty() && first.programs.is_empty()).then_some(asked);
-    let compared = against.into_iter().zip(before);
+    let compared = against_anchors.into_iter().zip(against_before);
     let points = points.into_iter().zip(compared).map(|((place, point), (against, before))| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
         let name = subject.map_or(String::new(), |subject| names.name(subject));
-        // With --along one kernel may have several boot lines.
-        let is_taken = subject.is_some_and(|subject| names.is_ambiguous(subject));
-        let kernel = match order.along.is_empty() && !is_taken {
+        // With --along, several points may have one kernel.
+        let is_ambiguous = subject.is_some_and(|subject| names.is_ambiguous(subject));
+        let kernel = match request.along.is_empty() && !is_ambiguous {
             true => point.kernel,
             false => name.clone(),
         };
@@ -284,42 +286,43 @@ fn history_line(
     MeasuredLine { line, objects }
 }
 
-/// Package that has the kernel, which everybody can download again.
+/// Debian package of the kernel, which can be downloaded again; `None` for other kernels.
 fn package_of(subject: &StoredSubject) -> Option<String> {
     let is_package = |source: &&String| source.starts_with("debian:") && source.contains('=');
     subject.sources.iter().find(is_package).cloned()
 }
 
-/// Subject: SHA-256 of the Kernel's image, and boot line.
+/// Key of a subject: the SHA-256 of the Kernel's image, and the boot line.
 type SubjectKey = (String, String);
 
-/// Place and lineage of each subject.
-struct Lineage {
+/// Order of the subjects: the name of each subject's lineage, and its position in the lineage.
+struct Lineages {
     places: BTreeMap<SubjectKey, (String, usize)>,
 }
 
-impl Lineage {
-    /// Wanted order, else one lineage for each flavour and boot line, ordered by version.
-    pub fn new(wanted: &[String], names: &Names) -> Result<Lineage, Error> {
+impl Lineages {
+    /// One lineage of the wanted subjects; else one for each flavour and boot line, sorted by
+    /// version.
+    pub fn new(wanted: &[String], names: &SubjectNames) -> Result<Lineages, Error> {
         if !wanted.is_empty() {
             let mut places = BTreeMap::new();
             for (place, subject) in named_subjects(wanted, names)?.into_iter().enumerate() {
                 places.insert(subject_key(subject), (String::new(), place));
             }
-            return Ok(Lineage { places });
+            return Ok(Lineages { places });
         }
         let mut subjects: Vec<&StoredSubject> = names.subjects().iter().collect();
         subjects.sort_by(|first, other| {
             alphanumeric_sort::compare_str(version_key(first), version_key(other))
         });
-        // The newest kernel of a flavour names it.
+        // A lineage is named by its newest kernel, which comes last.
         let mut flavours: BTreeMap<(String, &str), (String, usize)> = BTreeMap::new();
         let mut found = Vec::new();
         for subject in subjects {
-            let (alike, label) = flavour(&subject.kernel);
-            let lineage = flavours.entry((alike.clone(), &subject.boot_line)).or_default();
+            let (family, label) = flavour(&subject.kernel);
+            let lineage = flavours.entry((family.clone(), &subject.boot_line)).or_default();
             lineage.0 = label;
-            found.push((subject, (alike, subject.boot_line.as_str()), lineage.1));
+            found.push((subject, (family, subject.boot_line.as_str()), lineage.1));
             lineage.1 += 1;
         }
         let places = found.into_iter().map(|(subject, lineage, place)| {
@@ -328,10 +331,10 @@ impl Lineage {
             let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
             (subject_key(subject), (words.join(" "), place))
         });
-        Ok(Lineage { places: places.collect() })
+        Ok(Lineages { places: places.collect() })
     }
 
-    /// Lineage of a point's subject, and its place there.
+    /// Lineage of a point's subject, and the subject's position in the lineage.
     pub fn place(&self, point: &StoredPoint) -> Option<(String, usize)> {
         self.places.get(&(point.kernel_sha256.clone(), point.boot_line.clone())).cloned()
     }
@@ -341,10 +344,11 @@ fn subject_key(subject: &StoredSubject) -> SubjectKey {
     (subject.kernel_sha256.clone(), subject.boot_line.clone())
 }
 
-/// Subjects of names separated by commas. A boot line may contain commas, too.
+/// Subjects of names, several of which may be joined by commas. Boot lines may contain commas, too,
+/// so a text is only split if it is not a name itself.
 fn named_subjects<'a>(
     wanted: &[String],
-    names: &'a Names,
+    names: &'a SubjectNames,
 ) -> Result<Vec<&'a StoredSubject>, Error> {
     let mut subjects = Vec::new();
     for text in wanted {
@@ -360,8 +364,8 @@ fn named_subjects<'a>(
     Ok(subjects)
 }
 
-/// Sort key of a kernel: a release candidate comes before its release, and the package's version
-/// separates kernels of one release.
+/// Sort key of a kernel: release candidates come before their release, and kernels of one release
+/// are sorted by the version of their package.
 fn version_key(subject: &StoredSubject) -> String {
     let mut version = String::new();
     let mut rest = subject.kernel.as_str();
@@ -375,8 +379,8 @@ fn version_key(subject: &StoredSubject) -> String {
     format!("{version} {}", subject.sources.join(" ")).replace('~', "\u{1}")
 }
 
-/// Part of a release that does not change with the version, and the flavour for people:
-/// `cloud-amd64` of `6.1.0-56-cloud-amd64`. Numbers, candidates and commits belong to the version.
+/// Flavour of a release, such as `cloud-amd64` of `6.1.0-56-cloud-amd64`: as a key without digits,
+/// and as a label for people. Numbers, release candidates and commits belong to the version.
 fn flavour(release: &str) -> (String, String) {
     let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '+';
     let is_commit = |word: &str| {
@@ -409,11 +413,11 @@ fn flavour(release: &str) -> (String, String) {
     if label.len() >= 20 && label.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Default::default();
     }
-    let alike = words.iter().map(|word| match is_page_size(word) {
+    let key = words.iter().map(|word| match is_page_size(word) {
         true => (*word).to_owned(),
         false => word.replace(|c: char| c.is_ascii_digit(), ""),
     });
-    (alike.collect::<Vec<_>>().join("-"), label)
+    (key.collect::<Vec<_>>().join("-"), label)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Blocks: Sides whose kernels the user boots one after the other.
+//! Blocks of boots: measures Sides whose kernels the user boots one after the other.
 
 use super::drive;
 use crate::analyse::{block_pairs, is_in_planned_order, planned_sides, stop_reason, wants_more};
@@ -10,11 +10,11 @@ use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::text::shell_path;
 
-/// Boots of a Side in each block, so that its median covers several fresh processes.
+/// Number of boots in each block. Each boot is a fresh process, and the median covers all of them.
 pub const BOOTS_OF_A_BLOCK: u32 = 20;
 
 /// Measures a block of this Side on the running kernel. Returns the next step, or `None` if the
-/// user stopped it. The caller has locked the directory.
+/// user stopped the block. The caller has locked the directory.
 pub fn run_block(
     dir: &AnyRunDir,
     side: Side,
@@ -36,27 +36,27 @@ pub fn run_block(
 
 /// Run directory of Sides that the user boots; other directories are refused.
 fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, Error> {
-    let refused = match dir {
+    let reason = match dir {
         AnyRunDir::Times(dir) if dir.plan().method.asked.is_in_blocks() => return Ok(dir),
         AnyRunDir::Times(dir) => {
             format!(
                 "--side does not apply, because {}",
-                both_sides(dir.plan().method.asked.runs_on)
+                why_no_reboot(dir.plan().method.asked.runs_on)
             )
         }
         AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
             "--side only applies to timed runs whose kernels you boot".to_owned()
         }
     };
-    Err(Error::user(refused).next(format!("type `ktax run {}`", shell_path(dir.root()))))
+    Err(Error::user(reason).next(format!("type `ktax run {}`", shell_path(dir.root()))))
 }
 
-/// Error of one command for Sides that the user boots: it cannot boot another kernel in the middle.
+/// Error of a command that cannot measure Sides whose kernels the user boots.
 pub(super) fn booted_sides(next: impl Into<String>) -> Error {
     Error::user("the sides are kernels that you boot").next(next)
 }
 
-/// Steps for Sides that the user boots.
+/// Steps for Sides whose kernels the user boots.
 pub(super) fn steps(dir: &RunDir<TimesPlan>) -> String {
     let subjects = &dir.plan().method.asked.subjects;
     let [base, change] = subjects.both().map(|side| {
@@ -69,7 +69,7 @@ pub(super) fn steps(dir: &RunDir<TimesPlan>) -> String {
     )
 }
 
-/// Refuses a boot of the machine that is already measured, and a kernel that is not the Side's.
+/// Refuses a boot of the machine that was already measured, and another kernel than the Side's.
 fn check_boot(
     blocks: &[TimedBlock],
     side: Side,
@@ -81,11 +81,13 @@ fn check_boot(
         let message = format!("the {measured} was already measured since this machine booted");
         return Err(Error::user(message).next("reboot first"));
     }
-    let is_here = |block: &TimedBlock| {
-        let there = block.boots.first().map(|boot| &boot.facts);
-        there.is_some_and(|there| KERNEL.iter().all(|name| there.get(*name) == facts.get(*name)))
+    let is_this_kernel = |block: &TimedBlock| {
+        let measured = block.boots.first().map(|boot| &boot.facts);
+        let is_same = |measured: &Facts, name: &str| measured.get(name) == facts.get(name);
+        measured.is_some_and(|measured| KERNEL_FACTS.iter().all(|name| is_same(measured, name)))
     };
-    let Some(block) = blocks.iter().find(|block| (block.side == side) != is_here(block)) else {
+    let Some(block) = blocks.iter().find(|block| (block.side == side) != is_this_kernel(block))
+    else {
         return Ok(());
     };
     let kernel = facts.get(fact::KERNEL).map_or("(unknown)", String::as_str).escape_default();
@@ -95,7 +97,7 @@ fn check_boot(
             "this is kernel {kernel}, but the {side} was measured on a kernel with another \
              release, build or boot line"
         ))
-        .next("boot that one"),
+        .next("boot that kernel"),
         false => {
             Error::user(format!("this is kernel {kernel}, on which the {measured} was measured"))
                 .next(format!("boot the kernel of the {side}"))
@@ -104,19 +106,20 @@ fn check_boot(
 }
 
 /// Facts that distinguish the kernels of the Sides.
-const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
+const KERNEL_FACTS: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 
+/// Next step after these blocks.
 pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = block_pairs(plan, blocks);
     let why = stop_reason(plan, &pairs);
-    let is_whole = blocks.len() % 2 == 0 && !pairs.is_empty();
-    if is_whole && why.is_none() && !wants_more(plan, &pairs) {
+    let is_last_pair_whole = blocks.len() % 2 == 0 && !pairs.is_empty();
+    if is_last_pair_whole && why.is_none() && !wants_more(plan, &pairs) {
         return format!("no more blocks are needed; type `ktax analyse {path}`");
     }
-    let but = why.map(|why| format!("but {why}. To continue anyway: ")).unwrap_or_default();
+    let warning = why.map(|why| format!("but {why}. To continue anyway: ")).unwrap_or_default();
     let turn = planned_sides(plan).nth(blocks.len()).unwrap_or(Side::Base).name();
-    let drawn = match is_in_planned_order(plan, blocks) {
+    let next_block = match is_in_planned_order(plan, blocks) {
         true => "the next block in the randomized order measures",
         false => {
             "the blocks were not run in the planned order, so there is no verdict; the next block \
@@ -124,12 +127,13 @@ pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> Strin
         }
     };
     format!(
-        "{but}{drawn} the {turn}: boot its kernel and type `ktax run {path} --side {turn}`; `ktax \
-         analyse {path}` shows the results so far"
+        "{warning}{next_block} the {turn}: boot its kernel and type `ktax run {path} --side \
+         {turn}`; `ktax analyse {path}` shows the results so far"
     )
 }
 
-fn both_sides(runs_on: RunsOn) -> &'static str {
+/// Reason why the user boots no kernel for a Side.
+fn why_no_reboot(runs_on: RunsOn) -> &'static str {
     match runs_on {
         RunsOn::RunningKernel => "both sides run on this kernel",
         RunsOn::Guests => "ktax starts both sides itself",
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_of_a_boot_of_its_own_on_the_kernel_of_its_side() {
+    fn each_block_needs_a_new_boot_of_its_sides_kernel() {
         let (old, new) = (facts("6.1", "quiet"), facts("6.1", "quiet a=1"));
         let blocks = [block(Side::Base, "one", old.clone())];
         let checked = |side, boot_id, facts| check_boot(&blocks, side, boot_id, facts);
@@ -169,7 +173,7 @@ mod tests {
         assert_eq!(
             refused(Side::Base, "two", &new),
             "this is kernel 6.1, but the base was measured on a kernel with another release, build \
-             or boot line; boot that one"
+             or boot line; boot that kernel"
         );
         assert_eq!(
             refused(Side::Change, "two", &old),

@@ -1,16 +1,16 @@
-//! Estimates how long the pairs of a Plan take, and learns from them.
+//! Estimates how long the pairs of a Plan take, and computes rates from finished pairs.
 
 use std::time::Duration;
 
-use crate::flow::remaining::{Rates, basis, duration_text, precise_duration_text};
+use crate::flow::remaining::{Rates, estimate_basis, format_duration, format_short_duration};
 use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
 use crate::stats::timed::max_pairs_for;
 
-/// Calibrated length of a loop, with the start of its process.
+/// Seconds of a loop of calibrated length, including the start of its process.
 const LOOP_S: f64 = 0.025;
 
-/// Seconds of a guest's boot if nothing is known.
-const BOOT_S: f64 = 6.0;
+/// Seconds of a guest's boot without a stored rate.
+const DEFAULT_BOOT_S: f64 = 6.0;
 
 /// Upper bound of the time for all pairs, in words.
 pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<String> {
@@ -18,34 +18,35 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
         return None;
     }
     let pair = pair_time(plan, rates);
-    let most = plan.asked.pairs.unwrap_or(plan.asked.max_pairs);
-    let total = duration_text(pair * max_pairs_for(most as usize) as u32);
-    let (pair, basis) = (precise_duration_text(pair), basis(rates.has_boots(&engine_key(plan))));
+    let max_pairs = plan.asked.pairs.unwrap_or(plan.asked.max_pairs);
+    let total = format_duration(pair * max_pairs_for(max_pairs as usize) as u32);
+    let (pair, basis) =
+        (format_short_duration(pair), estimate_basis(rates.has_boots(&engine_key(plan))));
     Some(format!(
-        "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {total} \
-         ({basis})"
+        "a pair takes about {pair}, and at most {max_pairs} pairs with their A/A pairs about \
+         {total} ({basis})"
     ))
 }
 
 fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
     let name = engine_key(plan);
-    let row = |row: &str| rates.run_seconds(&name, row).unwrap_or(LOOP_S);
-    let loops: f64 = plan.workloads().map(|workload| row(&workload.row)).sum::<f64>()
+    let loop_s = |row: &str| rates.run_seconds(&name, row).unwrap_or(LOOP_S);
+    let loops: f64 = plan.workloads().map(|workload| loop_s(&workload.row)).sum::<f64>()
         * f64::from(plan.asked.loops);
-    let boot_s = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
+    let boot_s = rates.boots.get(&name).copied().unwrap_or(DEFAULT_BOOT_S);
     let boots = Side::BOTH.map(|side| if plan.asked.is_guest(side) { boot_s } else { 0.0 });
     Duration::try_from_secs_f64(2.0 * loops + boots.iter().sum::<f64>()).unwrap_or_default()
 }
 
-/// Rates of these pairs, without those in which a row failed; `None` if none is left. On the
-/// running kernel the start of a process counts to its loop. In guests everything beside the loops
-/// counts to the boot.
+/// Rates of the pairs in which no row failed; `None` without such a pair. On the running kernel the
+/// start of a process is part of its loop. In guests all time outside of the loops is part of the
+/// boot.
 pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
-    let is_whole = |pair: &&TimedPair| {
+    let has_no_failure = |pair: &&TimedPair| {
         let mut runs = boots_of(pair).into_iter().flat_map(|boot| boot.runs.values());
         runs.all(|run| run.failure.is_none())
     };
-    let pairs: Vec<&TimedPair> = pairs.iter().filter(is_whole).collect();
+    let pairs: Vec<&TimedPair> = pairs.iter().filter(has_no_failure).collect();
     let boots = || pairs.iter().flat_map(|pair| boots_of(pair));
     let mut runs: Vec<(&Workload, f64, f64)> = Vec::new();
     for row in plan.workloads() {
@@ -54,21 +55,22 @@ pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Ra
     }
     let count: f64 = runs.iter().map(|(_, count, _)| count).sum();
     let total: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
-    let beside = (total - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
+    let outside_s = (total - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
     let guests: usize = pairs.iter().map(|pair| guests_of_pair(plan, pair)).sum();
-    let (of_loop, of_boot) = match plan.asked.runs_on {
-        RunsOn::RunningKernel => (beside / count, 0.0),
-        RunsOn::Guests => (0.0, beside / guests as f64),
+    let (start_s, boot_s) = match plan.asked.runs_on {
+        RunsOn::RunningKernel => (outside_s / count, 0.0),
+        RunsOn::Guests => (0.0, outside_s / guests as f64),
     };
     let mut rates = Rates::default();
     for (row, count, seconds) in runs.into_iter().filter(|(_, count, _)| *count > 0.0) {
-        rates.runs.insert(Rates::row_key(&engine_key(plan), &row.row), seconds / count + of_loop);
+        rates.runs.insert(Rates::run_key(&engine_key(plan), &row.row), seconds / count + start_s);
     }
-    rates.boots.insert(engine_key(plan), of_boot);
-    (count > 0.0 && of_boot.is_finite()).then_some(rates)
+    rates.boots.insert(engine_key(plan), boot_s);
+    (count > 0.0 && boot_s.is_finite()).then_some(rates)
 }
 
-/// Key of the engine in rates. The prefix separates it from a host that counts exits.
+/// Key of the engine in rates. Without the prefix, rates of timed guests would mix with those of
+/// KVM hosts.
 fn engine_key(plan: &TimesPlan) -> String {
     format!("timed-{}", plan.asked.engine)
 }
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_is_what_its_pairs_take_and_a_guess_is_called_one() {
+    fn an_estimate_without_stored_rates_is_called_a_guess() {
         assert_eq!(
             estimate(&on_host(), &Rates::default()).unwrap(),
             "a pair takes about 0.25 s, and at most 200 pairs with their A/A pairs about 1 min 2 s \
@@ -117,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_runs_took_is_what_is_expected() {
+    fn estimates_follow_earlier_runs() {
         let rates = Rates {
             boots: [("timed-host".to_owned(), 0.0)].into(),
-            runs: [(Rates::row_key("timed-host", "getppid"), 0.5)].into(),
+            runs: [(Rates::run_key("timed-host", "getppid"), 0.5)].into(),
             ..Rates::default()
         };
         assert_eq!(
@@ -131,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_boots_and_bare_metal_does_not() {
+    fn only_guests_have_boot_time() {
         let rates = Rates {
             boots: [("timed-kvm".to_owned(), 3.0)].into(),
-            runs: [(Rates::row_key("timed-kvm", "getppid"), 0.1)].into(),
+            runs: [(Rates::run_key("timed-kvm", "getppid"), 0.1)].into(),
             ..Rates::default()
         };
         let mut method = TimesExperiment::new(&kvm::ENGINE);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_belongs_to_its_loop_and_a_boot_to_its_guest() {
+    fn time_outside_of_loops_is_part_of_processes_or_boots() {
         let mut method = TimesExperiment::new(&host::ENGINE);
         method.asked.subjects.change.thp = Some("never".to_owned());
         let host_rates =
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_loop_nothing_is_learned() {
+    fn pairs_without_loops_have_no_rates() {
         let mut method = TimesExperiment::new(&host::ENGINE);
         method.asked.subjects.change.thp = Some("never".to_owned());
         let plan = plan_of_getppid(method);

@@ -180,7 +180,7 @@ fn directories_of_searches_and_ledgers_are_read_alike() {
     let root = dir.path().join("bisection");
     for (text, why) in [
         (fs::read_to_string(root.join("bisection.json")).unwrap(), &*refused),
-        (show(&searches::ledger(), JSON), "its bisection.json is another result"),
+        (show(&searches::ledger(), JSON), "bisection.json has a result of another command"),
     ] {
         fs::write(root.join("bisection.json"), text).unwrap();
         let ran = run(ktax().args(["bisect", "run"]).arg(&root)).exits(2);

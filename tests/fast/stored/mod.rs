@@ -241,7 +241,7 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     }
     // Neither a tag nor a file in the current directory hides a kernel.
     let message = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
-    assert!(message.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{message}");
+    assert!(message.contains("is already a name of 6.1.0-55-cloud-amd64"), "{message}");
     fs::write(asked.path().join(OLD), "a file").unwrap();
     let mut here = asked.command(&["tag", "here", OLD]);
     assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));

@@ -197,7 +197,7 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
         (&first, &["run", out, "--side", "base"], 0, "the next block in the randomized order"),
         (&first, &["run", out, "--side", "change"], 2, "reboot first"),
         (&first, &["run", out, "--side", "base"], 2, "reboot first"),
-        (&two, &["run", out, "--side", "base"], 2, "boot that one"),
+        (&two, &["run", out, "--side", "base"], 2, "boot that kernel"),
         (&two, &["run", out, "--side", "change"], 0, "ktax analyse"),
         (&two, &["analyse", out], 4, "in"),
     ] {
