@@ -2,14 +2,14 @@
 //! every format.
 #![no_main]
 
-use ktax::exits::{Per, files};
+use ktax::exits::{TableScope, files};
 use ktax::model::{ExitPair, ExitTable};
 use ktax::report::{self, ClassicColumns, ExitDiff, ExitTables, FORMATS, TextOptions};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     for text in [text.to_string(), format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{text}")] {
-        let tables = files::read(&text, Per::Vm).unwrap_or_default();
+        let tables = files::read(&text, TableScope::Vm).unwrap_or_default();
         for table in &tables {
             report::exits_classic(table, ClassicColumns::Short);
         }

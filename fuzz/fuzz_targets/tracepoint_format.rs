@@ -2,7 +2,7 @@
 #![no_main]
 
 use ktax::exits::Reason;
-use ktax::exits::live::{EventFormat, Names};
+use ktax::exits::live::{EventFormat, ReasonNames};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
         None => text.to_string(),
     };
-    let names = Names::new(&print, "exit_reason", Some("isa"));
+    let names = ReasonNames::new(&print, "exit_reason", Some("isa"));
     for code in [0, 12, 0x78, 0x8000_0021, u64::MAX] {
         names.name(Reason { code, detail: 1 });
     }

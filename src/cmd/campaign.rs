@@ -107,7 +107,7 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
             rows,
             counted(total, "measurement"),
             counted(plan.shards.len(), "shard"),
-            format_duration(std::time::Duration::from_secs_f64(seconds))
+            format_duration(Duration::from_secs_f64(seconds))
         );
         if rows < total {
             text += &format!("; the store has {}", total - rows);

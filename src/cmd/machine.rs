@@ -156,11 +156,11 @@ pub fn stat(args: &StatArgs) -> Result<Exit, Error> {
 
 impl StatArgs {
     fn order(&self) -> Result<StatRequest, Error> {
-        let with_base = self.vs.is_some();
+        let has_base = self.vs.is_some();
         Ok(StatRequest {
             commands: self.commands()?,
-            runs: self.runs.unwrap_or(if with_base { 10 } else { 1 }),
-            seed: with_base.then(|| self.seed.unwrap_or_else(random_seed)),
+            runs: self.runs.unwrap_or(if has_base { 10 } else { 1 }),
+            seed: has_base.then(|| self.seed.unwrap_or_else(random_seed)),
             shows_output: self.show_output,
             ignores_failure: self.ignore_failure,
         })
@@ -232,15 +232,14 @@ Examples:
   ktax compare lsm --model here.toml";
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
-    let request = CalibrationRequest {
+    let order = CalibrationRequest {
         model: args.model.clone(),
         counts_and_times: args.counts.clone().map(|counts| (counts, args.times.clone())),
         allows_other_kernel: args.other_kernel,
         out: args.out.clone(),
     };
     let kinds = Costly::ALL.len();
-    let table =
-        with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&request, cancel, show));
+    let table = with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&order, cancel, show));
     let Some(table) = table? else {
         return Ok(note_stopped("; nothing was written"));
     };

@@ -223,7 +223,7 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
     )
 }
 
-fn text_of(prune: &PrunePlan, is_dry: bool) -> String {
+fn prune_text(prune: &PrunePlan, is_dry_run: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
     if is_dry_run {
         lines.extend(prune.files.iter().map(|file| {
@@ -262,7 +262,7 @@ fn text_of(prune: &PrunePlan, is_dry: bool) -> String {
     lines.join("\n")
 }
 
-fn json_of(prune: &PrunePlan, is_dry: bool) -> serde_json::Value {
+fn prune_json(prune: &PrunePlan, is_dry_run: bool) -> serde_json::Value {
     let files = prune.files.iter().map(|file| {
         json!({ "kind": file.kind, "id": file.object, "path": path_text(&file.path),
                 "what": file.what, "bytes": file.bytes })
@@ -350,12 +350,12 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
         }
     }
     if added == ImportSummary::default() {
-        note!("ktax: the store had all of it");
+        note!("ktax: the store already had everything");
     }
     print_added(&args.store, "kept", &added)
 }
 
-fn added_from(path: &Path, store: &Path) -> Result<ImportSummary, Error> {
+fn import_path(path: &Path, store: &Path) -> Result<ImportSummary, Error> {
     match flow::is_store(path)? {
         true => flow::copy_store(path, store),
         false => flow::import(path, store),
@@ -363,7 +363,11 @@ fn added_from(path: &Path, store: &Path) -> Result<ImportSummary, Error> {
 }
 
 /// Prints what was added to a store, and why the rest was refused.
-pub fn print_added(store: &StoreJsonArgs, did: &str, added: &ImportSummary) -> Result<Exit, Error> {
+pub fn print_added(
+    store: &StoreJsonArgs,
+    verb: &str,
+    added: &ImportSummary,
+) -> Result<Exit, Error> {
     let ImportSummary { measurements, results, tags, refused } = added;
     for reason in refused {
         note!("ktax: {}", escape(reason));

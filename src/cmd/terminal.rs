@@ -30,6 +30,7 @@ const MIN_TICK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     remaining: Arc<Mutex<RemainingRuns>>,
+    /// Start of the command.
     started: Instant,
     /// Start of the current part of a ledger or a search.
     part_started: Mutex<Instant>,
@@ -62,7 +63,7 @@ impl Terminal {
             last_tick: Mutex::new(started),
             pairs: Mutex::default(),
             tasks: Mutex::new(RemainingTask::new(stored_rates(), cpus())),
-            has_peeked: AtomicBool::new(false),
+            has_explained_estimates: AtomicBool::new(false),
             log_line: Box::new(|text| note!("ktax: {text}")),
         }
     }
@@ -83,7 +84,7 @@ impl Terminal {
         lock(&self.part_started).elapsed()
     }
 
-    /// Bar of runs, with the time left by the stored rates.
+    /// Bar of runs, with the estimated time left.
     fn bar(&self) -> ProgressBar {
         let (remaining, started) = (Arc::clone(&self.remaining), self.started);
         let left = move |_: &ProgressState, to: &mut dyn std::fmt::Write| {

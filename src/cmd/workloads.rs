@@ -255,18 +255,18 @@ Examples:
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
 fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
-    let orders = NativeWorkload::all(&args.names, &args.params, args.samples, args.counters)?;
+    let workloads = NativeWorkload::all(&args.names, &args.params, args.samples, args.counters)?;
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::with_seconds(args.time_limit);
-    let runs = orders.iter().map(NativeWorkload::runs).sum();
+    let runs = workloads.iter().map(NativeWorkload::runs).sum();
     let (tables, ended) = with_bar_of_runs(runs, true, |cancel, show| {
-        NativeWorkload::run_all(&orders, &cache, limits, cancel.clone(), show)
+        NativeWorkload::run_all(&workloads, &cache, limits, cancel.clone(), show)
     })?;
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes have ended and their files were removed");
     }
     let documents = tables.iter().map(|table| {
-        Document::with_name(if runs.len() == 1 { "" } else { &table.workload }, table)
+        Document::with_name(if workloads.len() == 1 { "" } else { &table.workload }, table)
     });
     let reports: Vec<Document<'_>> = documents.collect();
     if !reports.is_empty() {

@@ -156,7 +156,7 @@ fn stored_measurements(
 }
 
 /// Estimated seconds of each row on one CPU; `None` for rows that the store has.
-fn row_costs(planned: &CampaignPlan, stored: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
+fn row_costs(planned: &CampaignPlan, stored: &[Vec<Option<Measurement>>]) -> Vec<SubjectCosts> {
     let rates = stored_rates();
     let seconds_of = |rows: &[&str]| estimated_seconds(planned, rows, rates.clone());
     let boots = seconds_of(&[]);
@@ -166,7 +166,7 @@ fn row_costs(planned: &CampaignPlan, stored: &[Vec<Option<Measurement>>]) -> Vec
         let pairs = rows.iter().zip(stored);
         pairs.map(|(cost, stored)| stored.is_none().then_some(cost.max(0.0))).collect()
     };
-    stored.iter().map(|stored| Costs { boots, rows: missing(stored) }).collect()
+    stored.iter().map(|stored| SubjectCosts { boots, rows: missing(stored) }).collect()
 }
 
 fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {

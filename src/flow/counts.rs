@@ -230,9 +230,9 @@ fn trace_in_two_layouts(
 /// Steps with the smallest and the largest count, on the Side with the larger range.
 fn steps_of_extremes<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
-    let steps_from_seed = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
+    let steps_on = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
     let pair = |side: Side| {
-        let counted = counts(side).into_iter().flatten().copied().zip(steps_of(side));
+        let counted = counts(side).into_iter().flatten().copied().zip(steps_on(side));
         let (min, max) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
         let ((min, first), (max, other)) = min.zip(max)?;
         Some((max - min, [first, other]))

@@ -61,7 +61,7 @@ pub fn rank(
             None => return Ok(None),
         }
     }
-    let has_total = compared.last().is_some_and(|(name, _)| name == TOGETHER);
+    let has_total = compared.last().is_some_and(|(name, _)| name == ALL_ADDITIONS);
     let total = has_total.then(|| compared.pop()).flatten().map(|(_, comparison)| comparison);
     // If an addition was not built, the total would be incomplete.
     let total = total.filter(|_| not_built.is_empty());

@@ -76,7 +76,7 @@ fn counting_limits() -> Vec<Limit> {
             "from 1".to_owned(),
             Limits::default().time.as_secs(),
         ),
-        limit("shards of a campaign (`--shards`)", range_text(SHARDS), "ten minutes each"),
+        limit("shards of a campaign (`--shards`)", range_text(SHARD_COUNTS), "ten minutes each"),
     ]
 }
 

@@ -373,7 +373,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
         definitions()?.into_iter().map(|definition| definition.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
-        let definition = definition(text, &path)?;
+        let definition = parse_user_definition(text, &path)?;
         let is_defined = definition.run.is_some()
             || built_in.contains(&definition.program)
             || files.c.iter().any(|(_, text)| declares_workload(text, &definition.program));

@@ -13,16 +13,16 @@ use crate::kernel::{KernelTask, TaskKind};
 use crate::run::Event;
 use crate::text::counted;
 
-/// Basis of an estimate, in words.
-pub fn estimate_basis(has_stored_rates: bool) -> &'static str {
-    match has_stored_rates {
-        true => "as earlier runs on this machine took",
+/// Basis of an estimate, for messages.
+pub fn estimate_basis(is_learned: bool) -> &'static str {
+    match is_learned {
+        true => "based on earlier runs on this machine",
         false => "a guess, because nothing was measured on this machine yet",
     }
 }
 
-/// Duration with two significant digits below 10 s, because readers multiply short durations; else
-/// as [`format_duration`].
+/// Formats a duration below 10 s with two significant digits, because readers multiply the number.
+/// Formats longer durations as [`format_duration`] does.
 pub fn format_short_duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -33,7 +33,7 @@ pub fn format_short_duration(time: Duration) -> String {
     }
 }
 
-/// Duration in units for people: `45 s`, `3 min 20 s`, `1 h 5 min`.
+/// Formats a duration: `45 s`, `3 min 20 s`, `1 h 5 min`.
 pub fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -45,14 +45,13 @@ pub fn format_duration(time: Duration) -> String {
     }
 }
 
-/// Seconds of a boot without a stored rate.
-const DEFAULT_BOOT_S: f64 = 6.0;
-/// Seconds of a run without a stored rate.
-const DEFAULT_RUN_S: f64 = 0.4;
+/// Seconds of a boot on a machine without learned rates.
+const BOOT_S: f64 = 6.0;
+/// Seconds of a run on a machine without learned rates.
+const RUN_S: f64 = 0.4;
 
-/// Number of new measurements that a stored rate counts as: small, so that the current run soon
-/// decides.
-const STORED_WEIGHT: f64 = 2.0;
+/// Weight of a learned rate, in measurements of this run: the rate of this run soon outweighs it.
+const LEARNED_WEIGHT: f64 = 2.0;
 
 /// Seconds that each piece of work takes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -62,8 +61,7 @@ pub struct Rates {
     pub boots: BTreeMap<String, f64>,
     /// Runs, by engine and row.
     pub runs: BTreeMap<String, f64>,
-    /// Seconds of a downloaded byte, or of a file that is unpacked, imported or compiled, by kind
-    /// of task.
+    /// Bytes of a download, or files that are unpacked, kept or compiled, by kind of task.
     pub tasks: BTreeMap<String, f64>,
 }
 
@@ -84,10 +82,12 @@ impl FinishedWork {
         (self.count > 0.0).then(|| self.seconds / self.count)
     }
 
-    /// Weighted mean of these pieces and a stored rate; `default` if there is neither.
-    pub fn mean_with_stored(self, stored: Option<f64>, default: f64) -> f64 {
-        match stored {
-            Some(stored) => (stored * STORED_WEIGHT + self.seconds) / (STORED_WEIGHT + self.count),
+    /// Mean of the finished pieces and of the learned rate; `default` without either.
+    pub fn mean_with_stored(self, learned: Option<f64>, default: f64) -> f64 {
+        match learned {
+            Some(learned) => {
+                (learned * LEARNED_WEIGHT + self.seconds) / (LEARNED_WEIGHT + self.count)
+            }
             None => self.mean().unwrap_or(default),
         }
     }
@@ -99,44 +99,42 @@ impl Rates {
         format!("{engine}/{row}")
     }
 
-    /// Seconds of a boot.
-    fn boot_seconds(&self, engine: &str, finished: FinishedWork) -> f64 {
-        finished.mean_with_stored(self.boots.get(engine).copied(), DEFAULT_BOOT_S)
+    /// Expected seconds of a boot, by the learned rate and the finished boots.
+    fn expected_boot(&self, engine: &str, finished: FinishedWork) -> f64 {
+        finished.mean_with_stored(self.boots.get(engine).copied(), BOOT_S)
     }
 
-    /// Estimated seconds of a run. A row without a rate takes as long as the mean of `all_runs`.
-    fn estimated_run_seconds(
+    /// Expected seconds of a run, by the learned rate and the finished runs of the row; for a row
+    /// that never ran, the mean of all finished runs.
+    fn expected_run(
         &self,
         engine: &str,
         row: &str,
         finished: FinishedWork,
-        all_runs: FinishedWork,
+        all: FinishedWork,
     ) -> f64 {
-        finished.mean_with_stored(
-            self.run_seconds(engine, row),
-            all_runs.mean().unwrap_or(DEFAULT_RUN_S),
-        )
+        finished.mean_with_stored(self.run_seconds(engine, row), all.mean().unwrap_or(RUN_S))
     }
 
-    /// Seconds of a run of this row; `None` if the row has no rate.
+    /// Learned seconds of a run; `None` if the row never ran.
     pub fn run_seconds(&self, engine: &str, row: &str) -> Option<f64> {
         self.runs.get(&Rates::run_key(engine, row)).copied()
     }
 
-    /// Returns true if there is a rate of this engine's boots.
+    /// Returns true if this engine has booted before.
     pub fn has_boots(&self, engine: &str) -> bool {
         self.boots.contains_key(engine)
     }
 }
 
-/// Maximum number of rows with a stored rate; all are removed when there are more.
-const MAX_RUNS: usize = 4096;
+/// Maximum number of rows in the file. [`store_rates`] removes the rates of all rows beyond it.
+const MAX_ROWS: usize = 4096;
 
-/// Size limit of the file, in bytes.
+/// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// File of stored rates, in the state directory: the one that `KTAX_STATE` names, else
-/// /var/lib/ktax for root and a directory in the home directory for other users.
+/// File of learned rates, in the state directory. Ordinary users have a directory of their own,
+/// unless `KTAX_STATE` names one.
 fn rates_path() -> Option<PathBuf> {
     let is_named = std::env::var_os("KTAX_STATE").is_some_and(|named| !named.is_empty());
     let dir = match is_named || rustix::process::geteuid().is_root() {
@@ -146,18 +144,19 @@ fn rates_path() -> Option<PathBuf> {
     dir.map(|dir| dir.join("rates.json"))
 }
 
-/// Rates of earlier runs; empty if there is no file or it cannot be read.
+/// Loads the learned rates; empty without a readable file.
 pub fn stored_rates() -> Rates {
     let text = rates_path().and_then(|path| read_own_text(&path, MAX_BYTES).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Adds rates to the file. Errors are ignored, because rates only improve estimates.
+/// Adds rates to the file, which other runs may have changed meanwhile. Errors are ignored, because
+/// rates only improve estimates.
 pub fn store_rates(new: &Rates) {
     let mut rates = stored_rates();
     rates.boots.extend(new.boots.clone());
     rates.tasks.extend(new.tasks.clone());
-    if rates.runs.len() > MAX_RUNS {
+    if rates.runs.len() > MAX_ROWS {
         rates.runs.clear();
     }
     rates.runs.extend(new.runs.clone());
@@ -168,8 +167,8 @@ pub fn store_rates(new: &Rates) {
     let _ = write_atomically(&path, text.as_bytes());
 }
 
-/// Time left that was shown last, and when it was shown. The shown time grows by no more than the
-/// time that has passed, so that one slow boot does not turn minutes into hours.
+/// Limit of the shown time left: it grows by no more than the time that has passed, so that one
+/// slow boot does not turn minutes into hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ShownTime {
     last: Option<ShownEstimate>,
@@ -183,11 +182,11 @@ struct ShownEstimate {
 }
 
 impl ShownTime {
-    /// Limits the estimate `left` to the time to show now.
-    pub fn limit(&mut self, now: Duration, left: Duration) -> Duration {
-        let max = self.0.map(|(then, shown)| shown + now.saturating_sub(then));
-        let left = max.map_or(left, |max| left.min(max));
-        self.0 = Some((now, left));
+    /// Limits an estimate of the time left, and remembers it as shown.
+    pub fn limit(&mut self, now: Duration, estimate: Duration) -> Duration {
+        let limit = self.last.map(|last| last.left + now.saturating_sub(last.shown_at));
+        let left = limit.map_or(estimate, |limit| estimate.min(limit));
+        self.last = Some(ShownEstimate { shown_at: now, left });
         left
     }
 }
@@ -223,27 +222,26 @@ pub struct Part {
 }
 
 impl Default for Part {
-    /// A run that is the only one.
+    /// The only run.
     fn default() -> Part {
         Part { index: 0, count: 1, shares_base: false }
     }
 }
 
-/// State of a boot. `left` is the number of rows that have not begun.
+/// State of a boot. `left` is its number of rows that have not begun.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BootState {
     Waiting { left: usize },
     Booting { left: usize, since: Duration },
     Running { left: usize, row: usize, since: Duration },
-    BetweenRuns { left: usize },
+    BetweenRows { left: usize },
     Ended,
 }
 
-/// Estimate of the time left of one or several runs. All times count from the start of the first
-/// run.
+/// Remaining work of one or several runs. All times count from the start of the first run.
 #[derive(Debug, Clone)]
 pub struct RemainingRuns {
-    known: Rates,
+    learned: Rates,
     work: Work,
     boots: BTreeMap<usize, BootState>,
     finished_boots: FinishedWork,
@@ -253,18 +251,11 @@ pub struct RemainingRuns {
 }
 
 impl RemainingRuns {
-    /// Estimate without any work.
-    pub fn new(known: Rates) -> RemainingRuns {
+    /// Creates an estimate without work.
+    pub fn new(learned: Rates) -> RemainingRuns {
         let (work, boots, finished_boots, finished_runs, shown) = Default::default();
-        RemainingRuns {
-            known,
-            work,
-            boots,
-            finished_boots,
-            finished_runs,
-            part: Part::default(),
-            shown,
-        }
+        let part = Part::default();
+        RemainingRuns { learned, work, boots, finished_boots, finished_runs, part, shown }
     }
 
     /// Sets the position of the next run.
@@ -283,7 +274,7 @@ impl RemainingRuns {
         self.work = work;
     }
 
-    /// Updates the state of the event's boot, and the rates.
+    /// Updates the state of a boot by an event of the run.
     pub fn event(&mut self, now: Duration, event: &Event<'_>) {
         let (step, rows) = (event.step().index as usize, self.work.rows.len());
         let state = self.boots.get(&step).copied().unwrap_or(BootState::Ended);
@@ -307,7 +298,7 @@ impl RemainingRuns {
                         .or_default()
                         .add(now.saturating_sub(since));
                 }
-                if left == 0 { BootState::Ended } else { BootState::BetweenRuns { left } }
+                if left == 0 { BootState::Ended } else { BootState::BetweenRows { left } }
             }
             // The boot failed with all its rows.
             (Event::Done(..), _) => BootState::Ended,
@@ -316,12 +307,12 @@ impl RemainingRuns {
         self.boots.insert(step, next);
     }
 
-    /// Numbers of finished runs and of all runs, over all parts.
-    pub fn runs(&self) -> (usize, usize) {
+    /// Number of finished runs and of all runs, over all parts.
+    pub fn run_counts(&self) -> (usize, usize) {
         let left = |state: &BootState| match *state {
             BootState::Waiting { left }
             | BootState::Booting { left, .. }
-            | BootState::BetweenRuns { left } => left,
+            | BootState::BetweenRows { left } => left,
             BootState::Running { left, .. } => left + 1,
             BootState::Ended => 0,
         };
@@ -330,24 +321,24 @@ impl RemainingRuns {
         (self.part.index * total + total.saturating_sub(left), self.part.count * total)
     }
 
-    /// Time left. It grows by no more than the time that has passed since the last call.
+    /// Estimates the time left. The estimate grows by no more than the time since the last call.
     pub fn left(&mut self, now: Duration) -> Duration {
         let Part { index, count, shares_base } = self.part;
         let later_parts = count - index - 1;
         let waiting = BootState::Waiting { left: self.work.rows.len() };
         // Later parts with the same base only boot the change.
         let boots = if shares_base { self.work.boots / 2 } else { self.work.boots };
-        let part = self.wall_seconds(now, &vec![waiting; boots]);
+        let part_seconds = self.wall_seconds(now, &vec![waiting; boots]);
         let boots: Vec<BootState> = self.boots.values().copied().collect();
-        let seconds = self.wall_seconds(now, &boots) + part * later_parts as f64;
+        let seconds = self.wall_seconds(now, &boots) + part_seconds * later_parts as f64;
         self.shown.limit(now, Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
-    /// Stored rates, replaced by the rates of this run where it has some.
+    /// Learned rates, with the rates of this run in their place.
     pub fn rates(&self) -> Rates {
         let mut rates = self.learned.clone();
         let engine = &self.work.engine;
-        // Boots from the cache are faster than new ones.
+        // Boots of less than a second came from the cache.
         if let Some(mean) = self.finished_boots.mean().filter(|mean| *mean >= 1.0) {
             rates.boots.insert(engine.clone(), mean);
         }
@@ -357,33 +348,34 @@ impl RemainingRuns {
         rates
     }
 
-    /// Seconds until all of these boots end: the boots share the VMs, and each boot uses one VM.
+    /// Seconds until all of these boots end. The boots share the VMs, so the seconds are at least
+    /// those of the longest boot.
     fn wall_seconds(&self, now: Duration, boots: &[BootState]) -> f64 {
         let costs: Vec<f64> = boots.iter().map(|state| self.boot_seconds(now, *state)).collect();
         let unfinished = boots.iter().filter(|state| **state != BootState::Ended).count();
-        let vms = self.work.jobs.clamp(1, unfinished.max(1)) as f64;
-        costs.iter().copied().fold(costs.iter().sum::<f64>() / vms, f64::max)
+        let parallel = self.work.jobs.clamp(1, unfinished.max(1)) as f64;
+        costs.iter().copied().fold(costs.iter().sum::<f64>() / parallel, f64::max)
     }
 
     /// Seconds that a boot still needs in a VM of its own.
     fn boot_seconds(&self, now: Duration, state: BootState) -> f64 {
-        let rest = |total: f64, since: Duration| {
-            (total - now.saturating_sub(since).as_secs_f64()).max(0.0)
+        let rest = |needed: f64, since: Duration| {
+            (needed - now.saturating_sub(since).as_secs_f64()).max(0.0)
         };
-        let boot = self.known.boot_seconds(&self.work.engine, self.finished_boots);
+        let boot = self.learned.expected_boot(&self.work.engine, self.finished_boots);
         match state {
-            BootState::Waiting { left } => boot + self.last_rows_seconds(left),
-            BootState::Booting { left, since } => rest(boot, since) + self.last_rows_seconds(left),
+            BootState::Waiting { left } => boot + self.rows_seconds(left),
+            BootState::Booting { left, since } => rest(boot, since) + self.rows_seconds(left),
             BootState::Running { left, row, since } => {
-                rest(self.row_seconds(row), since) + self.last_rows_seconds(left)
+                rest(self.row_seconds(row), since) + self.rows_seconds(left)
             }
-            BootState::BetweenRuns { left } => self.last_rows_seconds(left),
+            BootState::BetweenRows { left } => self.rows_seconds(left),
             BootState::Ended => 0.0,
         }
     }
 
-    /// Seconds of the last `count` rows.
-    fn last_rows_seconds(&self, count: usize) -> f64 {
+    /// Expected seconds of the last `count` rows.
+    fn rows_seconds(&self, count: usize) -> f64 {
         let rows = self.work.rows.len();
         (rows.saturating_sub(count)..rows).map(|row| self.row_seconds(row)).sum()
     }
@@ -391,28 +383,28 @@ impl RemainingRuns {
     fn row_seconds(&self, row: usize) -> f64 {
         let Some(name) = self.work.rows.get(row) else { return 0.0 };
         let finished = self.finished_runs.get(name).copied().unwrap_or_default();
-        let mut all_runs = FinishedWork::default();
-        for run in self.finished_runs.values() {
-            all_runs.count += run.count;
-            all_runs.seconds += run.seconds;
+        let mut all = FinishedWork::default();
+        for runs in self.finished_runs.values() {
+            all.count += runs.count;
+            all.seconds += runs.seconds;
         }
-        self.known.estimated_run_seconds(&self.work.engine, name, finished, all_runs)
+        self.learned.expected_run(&self.work.engine, name, finished, all)
     }
 }
 
-/// Upper bound of the time left of timed runs, from the speed of the current run's pairs. Times
-/// count from the start of the first run.
+/// Upper bound of the remaining time of timed pairs, by the pairs of the same run. Times count from
+/// the start of the first run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemainingPairs {
     part: Part,
-    /// Time of the first call of `left` for the current run, and the pairs that were done then.
-    first: Option<(Duration, usize)>,
+    /// Time of the first call for this run, and the number of pairs that were done by then.
+    start: Option<(Duration, usize)>,
     max_pairs: usize,
     shown: ShownTime,
 }
 
 impl RemainingPairs {
-    /// Sets the position of the next run, and forgets the speed of the last one.
+    /// Sets the position of the next run, whose speed does not follow from earlier runs.
     pub fn part(&mut self, part: Part) {
         self.part = part;
         self.start = None;
@@ -423,15 +415,15 @@ impl RemainingPairs {
         Some(self.part).filter(|part| part.count > 1)
     }
 
-    /// Time left of all runs, if `done` of at most `max_pairs` pairs of the current run are done.
-    /// `None` before its first pair has ended, or if `max_pairs` is unknown.
+    /// Time left in all runs, after `done` of at most `max_pairs` pairs of this run. `None` before
+    /// the first new pair of this run has ended, or if `max_pairs` is unknown.
     pub fn left(
         &mut self,
         now: Duration,
         done: usize,
         max_pairs: Option<usize>,
     ) -> Option<Duration> {
-        let (since, done_before) = *self.first.get_or_insert((now, done));
+        let (since, done_before) = *self.start.get_or_insert((now, done));
         let new = done.checked_sub(done_before).filter(|new| *new > 0)?;
         let max_pairs = max_pairs?;
         if max_pairs != self.max_pairs {
@@ -446,8 +438,7 @@ impl RemainingPairs {
     }
 }
 
-/// Seconds of a downloaded byte, or of a file, without a stored rate. They were measured on a
-/// machine with two CPUs.
+/// Default seconds for a byte of a download, or for a file, measured on a machine with two CPUs.
 fn default_seconds(kind: TaskKind, cpus: f64) -> f64 {
     match kind {
         TaskKind::Download => 1.0 / (8.0 * 1024.0 * 1024.0),
@@ -457,47 +448,46 @@ fn default_seconds(kind: TaskKind, cpus: f64) -> f64 {
     }
 }
 
-/// Time left of downloads, unpackings, imports and builds of kernels. Times count from the start of
-/// ktax.
+/// Remaining time of the tasks that get a kernel. Times count from the start of ktax.
 #[derive(Debug, Clone)]
 pub struct RemainingTask {
     rates: Rates,
     cpus: f64,
-    /// Current step, when it began, and the units that were done then.
-    begun: Option<(TaskKind, Duration, u64)>,
-    /// Rates of the finished steps, by kind of task.
-    measured: BTreeMap<String, f64>,
+    /// Kind of the current task, its start, and the number of units that were done by then.
+    current: Option<(TaskKind, Duration, u64)>,
+    measured_rates: BTreeMap<String, f64>,
 }
 
 impl RemainingTask {
-    /// Estimate before the first step. `cpus` files are compiled at a time.
+    /// Creates an estimate before the first task. `cpus` is the number of parallel compilations.
     pub fn new(rates: Rates, cpus: usize) -> RemainingTask {
-        let (begun, measured) = Default::default();
-        RemainingTask { rates, cpus: cpus.max(1) as f64, begun, measured }
+        let (current, measured_rates) = Default::default();
+        RemainingTask { rates, cpus: cpus.max(1) as f64, current, measured_rates }
     }
 
-    /// Updates the current step. When a long step begins, returns a sentence with its estimate.
+    /// Updates the state by the progress of a task. Returns an estimate, as a sentence, when a long
+    /// task begins.
     pub fn update(&mut self, now: Duration, task: &KernelTask) -> Option<String> {
-        let is_new = self.begun.is_none_or(|(kind, ..)| kind != task.kind);
+        let is_new = self.current.is_none_or(|(kind, ..)| kind != task.kind);
         if is_new {
             self.current = Some((task.kind, now, task.done));
         }
         if task.is_over {
-            self.measure_rate(now, task);
-            self.begun = None;
+            self.record_rate(now, task);
+            self.current = None;
             return None;
         }
         let total = task.total.filter(|_| is_new)?;
         let seconds = self.seconds(task.kind) * total as f64;
         let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let has_rate = self.rates.tasks.contains_key(task.kind.name());
-        // Short steps are not announced.
+        let is_learned = self.rates.tasks.contains_key(task.kind.name());
+        // Short tasks are not announced.
         (seconds >= 5.0).then(|| {
             format!(
                 "{} takes about {} ({})",
                 title(task),
                 format_duration(time),
-                estimate_basis(has_rate)
+                estimate_basis(is_learned)
             )
         })
     }
@@ -518,46 +508,46 @@ impl RemainingTask {
         format!("{}: {done}{}", title(task), left.unwrap_or_default())
     }
 
-    /// Time left: by the rate of this step if a tenth of it is done, else by the stored rate.
+    /// Time left, by the pace of this task once a tenth of it is done, else by the learned rate.
     fn left(&self, now: Duration, task: &KernelTask) -> Option<Duration> {
         let total = task.total?;
-        let (_, since, done_before) = self.begun?;
-        let (done, took) = (task.done.saturating_sub(done_before), now.saturating_sub(since));
-        let rate = match done * 10 >= total && done > 0 {
-            true => took.as_secs_f64() / done as f64,
+        let (_, since, done_before) = self.current?;
+        let (done, elapsed) = (task.done.saturating_sub(done_before), now.saturating_sub(since));
+        let pace = match done * 10 >= total && done > 0 {
+            true => elapsed.as_secs_f64() / done as f64,
             false => self.seconds(task.kind),
         };
         let missing = total.saturating_sub(task.done) as f64;
         let missing = match task.kind {
             // An import reports no progress.
-            TaskKind::Import => missing - took.as_secs_f64() / rate,
+            TaskKind::Import => missing - elapsed.as_secs_f64() / pace,
             _ => missing,
         };
-        Duration::try_from_secs_f64((rate * missing).max(0.0)).ok()
+        Duration::try_from_secs_f64((pace * missing).max(0.0)).ok()
     }
 
     /// Seconds for a byte or a file.
     fn seconds(&self, kind: TaskKind) -> f64 {
-        let known = self.rates.tasks.get(kind.name()).copied();
-        known.unwrap_or_else(|| default_seconds(kind, self.cpus))
+        let learned = self.rates.tasks.get(kind.name()).copied();
+        learned.unwrap_or_else(|| default_seconds(kind, self.cpus))
     }
 
-    /// Measures the rate of a finished step. Short builds are skipped, because make itself takes
+    /// Records the rate of a finished task. Short builds are skipped, because make itself takes
     /// most of their time.
-    fn measure_rate(&mut self, now: Duration, task: &KernelTask) {
+    fn record_rate(&mut self, now: Duration, task: &KernelTask) {
         const MIN_UNITS: u64 = 100;
-        let Some((_, since, done_before)) = self.begun else { return };
+        let Some((_, since, done_before)) = self.current else { return };
         let units = task.done.saturating_sub(done_before);
         if units >= MIN_UNITS {
             let seconds = now.saturating_sub(since).as_secs_f64() / units as f64;
-            self.measured.insert(task.kind.name().to_owned(), seconds);
+            self.measured_rates.insert(task.kind.name().to_owned(), seconds);
             self.rates.tasks.insert(task.kind.name().to_owned(), seconds);
         }
     }
 
-    /// Rates of the finished steps.
+    /// Rates of the finished tasks.
     pub fn measured_rates(&self) -> Rates {
-        Rates { tasks: self.measured.clone(), ..Rates::default() }
+        Rates { tasks: self.measured_rates.clone(), ..Rates::default() }
     }
 }
 

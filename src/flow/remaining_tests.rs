@@ -22,19 +22,19 @@ fn step(index: u32) -> Step {
     Step { index, side: Side::Base, layout: 0 }
 }
 
-/// Runs one boot after the other with these lengths, and calls `on_second` each second.
+/// Runs one boot after the other with these lengths, and calls `observe` each second.
 fn run_boots(
     remaining: &mut RemainingRuns,
     boots: usize,
     [boot, fast, slow]: [f64; 3],
-    mut on_second: impl FnMut(&mut RemainingRuns, Duration),
+    mut observe: impl FnMut(&mut RemainingRuns, Duration),
 ) -> Duration {
     let mut now = Duration::ZERO;
     let mut next = Duration::ZERO;
-    let mut until = |remaining: &mut RemainingRuns, now: &mut Duration, length: f64| {
+    let mut advance = |remaining: &mut RemainingRuns, now: &mut Duration, length: f64| {
         let end = *now + seconds(length);
         while next < end {
-            on_second(remaining, next);
+            observe(remaining, next);
             next += seconds(1.0);
         }
         *now = end;
@@ -54,11 +54,11 @@ fn run_boots(
 }
 
 #[test]
-fn boots_and_runs_have_rates_of_their_own() {
+fn boots_and_runs_have_separate_rates() {
     let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(4, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
-    // If all rates are right, the estimate is a countdown.
+    // With the known rates the estimate is a countdown.
     let end = run_boots(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
         let left = remaining.left(now);
         assert!(left.abs_diff(seconds(60.0) - now) < seconds(0.001), "{left:?} at {now:?}");
@@ -67,9 +67,9 @@ fn boots_and_runs_have_rates_of_their_own() {
     assert_eq!(remaining.run_counts(), (8, 8));
 }
 
-/// Runs that are slower or faster than their stored rates, and runs without stored rates.
+/// Runs that are slower or faster than known, and runs without known rates.
 #[test]
-fn time_left_rises_by_no_more_than_the_time_that_passed() {
+fn time_left_grows_by_at_most_the_time_passed_and_ends_at_zero() {
     for (known, lengths) in [
         (rates(), [50.0, 10.0, 1.0]),
         (rates(), [0.1, 0.1, 0.1]),
@@ -90,8 +90,9 @@ fn time_left_rises_by_no_more_than_the_time_that_passed() {
     }
 }
 
+/// After 60 % of the run the estimate is within 20 % of the time left.
 #[test]
-fn estimates_soon_follow_the_current_run() {
+fn this_run_soon_outweighs_learned_rates() {
     let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(50, 1));
     let lengths = [10.0, 2.0, 18.0];
@@ -107,7 +108,7 @@ fn estimates_soon_follow_the_current_run() {
 }
 
 #[test]
-fn found_rows_take_no_time_and_vms_share_the_rest() {
+fn found_results_take_no_time_and_vms_share_the_rest() {
     let mut remaining = RemainingRuns::new(rates());
     remaining.begin(work(4, 2));
     assert_eq!(remaining.left(Duration::ZERO), seconds(30.0));
@@ -122,7 +123,7 @@ fn found_rows_take_no_time_and_vms_share_the_rest() {
 }
 
 #[test]
-fn time_left_covers_all_parts() {
+fn estimates_cover_all_parts() {
     let mut remaining = RemainingRuns::new(rates());
     let part = |index, count| Part { index, count, shares_base: false };
     remaining.part(part(0, 3));
@@ -148,7 +149,7 @@ fn a_base_that_all_parts_share_is_measured_once() {
 
 /// The first run takes an hour, and each pair of the second a second.
 #[test]
-fn pairs_of_another_run_do_not_change_the_estimate() {
+fn only_pairs_of_the_same_run_give_the_pace() {
     let mut pairs = RemainingPairs::default();
     let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
@@ -191,7 +192,7 @@ fn short_durations_have_two_digits() {
 }
 
 #[test]
-fn durations_have_units_for_people() {
+fn durations_have_at_most_two_units() {
     for (time, shown) in [
         (0.0, "0 s"),
         (0.2, "1 s"),
@@ -209,7 +210,7 @@ fn task(done: u64, total: Option<u64>) -> KernelTask {
 }
 
 #[test]
-fn a_build_is_estimated_by_its_own_rate_later() {
+fn a_build_is_estimated_by_default_rates_and_then_by_its_pace() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
     let text = remaining.update(seconds(10.0), &task(0, Some(1000))).unwrap();
     assert!(text.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{text}");
@@ -223,16 +224,16 @@ fn a_build_is_estimated_by_its_own_rate_later() {
 }
 
 #[test]
-fn the_rate_of_a_build_estimates_the_next_one() {
+fn the_rate_of_a_build_predicts_the_next_build() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
     remaining.update(seconds(0.0), &task(0, Some(1000)));
     remaining.update(seconds(800.0), &KernelTask { is_over: true, ..task(800, Some(1000)) });
-    let measured = remaining.measured_rates();
-    assert_eq!(measured.tasks["compile"], 1.0);
-    let mut next = RemainingTask::new(measured, 2);
+    let learned = remaining.measured_rates();
+    assert_eq!(learned.tasks["compile"], 1.0);
+    let mut next = RemainingTask::new(learned, 2);
     let text = next.update(seconds(0.0), &task(0, Some(600))).unwrap();
-    assert!(text.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{text}");
-    // Short builds teach nothing, and are not announced.
+    assert!(text.ends_with("takes about 10 min (based on earlier runs on this machine)"), "{text}");
+    // Short builds give no rate, and are not announced.
     next.update(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
     assert_eq!(next.measured_rates().tasks.len(), 0);
     assert_eq!(next.update(seconds(1.0), &task(0, Some(3))), None);

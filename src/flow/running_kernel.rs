@@ -42,7 +42,7 @@ impl NativeWorkload {
             native_workloads.push(NativeWorkload { definition, workloads, samples, counters });
         }
         let rows = || native_workloads.iter().flat_map(|native| &native.workloads);
-        plan::each_once(rows().cloned().collect())?;
+        plan::unique_rows(rows().cloned().collect())?;
         check_temporary_directory()?;
         let available = available_memory_bytes()?;
         let mut all = native_workloads.iter();

@@ -32,9 +32,10 @@ pub struct Touched {
 
 impl Touched {
     fn by_functions(functions: BTreeSet<SourceFunction>) -> Touched {
-        let table = TouchedTable::shipped();
-        let is_executed =
-            |function: &SourceFunction| function.symbols.iter().any(|symbol| table.knows(symbol));
+        let table = TouchedTable::built_in();
+        let is_executed = |function: &SourceFunction| {
+            function.symbols.iter().any(|symbol| table.has_function(symbol))
+        };
         let symbols = functions.iter().flat_map(|function| function.symbols.clone()).collect();
         let rows = table.rows_touching(&symbols);
         let (functions, not_executed) = functions.into_iter().partition::<Vec<_>, _>(is_executed);

@@ -118,7 +118,7 @@ const SHOW: &str = "set -e; test -b /dev/zram2; test ! -e /dev/zram3; \
 fn what_cannot_be_made_or_loaded_is_named_before_a_boot() {
     for (words, reason) in [
         (&["--disk", "ext5"][..], "choose ext4, xfs, btrfs, f2fs, overlay or tmpfs"),
-        (&["--disk", "ext4 size=3"], "none of its keys"),
+        (&["--disk", "ext4 size=3"], "is not a key of a disk"),
         (&["--module", "no-such-module"], "contains no module no-such-module.ko"),
         (&["--engine", "kvm", "--disk", "ext4"], "--disk"),
     ] {

@@ -153,7 +153,7 @@ fn a_missing_and_a_dying_qemu_have_different_errors() {
         "/nonexistent",
     ]));
     assert_eq!(ran.status, 69);
-    ran.says("apt-get install qemu-system-x86");
+    ran.says("name a working QEMU with --qemu or KTAX_QEMU");
     let fake = dir.path().join("qemu");
     let version = "[ \"$1\" = --version ] && exec qemu-system-x86_64 --version";
     fs::write(&fake, format!("#!/bin/sh\n{version}\necho 'no such device' >&2\nexit 1\n")).unwrap();

@@ -487,7 +487,7 @@ fn missing_files_are_named_before_the_kernel_is_fetched() {
         (&["--memory", "128", "--file", "large", "--", "sh"], "--memory"),
         (&["--name", "A b", "--", "sh"], "its name must consist"),
         (&["--ops", "0", "--", "sh"], "its ops must be"),
-        (&["--ops", "2"], "write it behind them"),
+        (&["--ops", "2"], "write one after them: -- ./program"),
         (&["--", "./dir"], "is a directory"),
         (&["--disk", "ext4", "--", "sh", below_tmp], "where the disk is mounted"),
         (&["--", "./plain"], "neither an ELF file nor a script"),
@@ -499,7 +499,7 @@ fn missing_files_are_named_before_the_kernel_is_fetched() {
         (&["--number", "a=x", "--number", "a=y", "--", "sh"], "two numbers the name"),
         (&["-w", "program:bash", "--", "sh"], "choose one of program:sh"),
         (&["-w", "program:bash"], "because none is defined"),
-        (&["--prepare", "true", "-w", "git-status"], "beside rows that are no programs"),
+        (&["--prepare", "true", "-w", "git-status"], "with rows that are not programs"),
     ] {
         let message = refused(&here, words);
         assert!(message.contains(reason), "{words:?}: {message}");

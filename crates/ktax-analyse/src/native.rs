@@ -279,7 +279,7 @@ pub struct TraceDifference {
     /// First calls after which the calls of a thread or process differ from those of the other
     /// trace.
     pub diverging_calls: BTreeSet<u16>,
-    /// Set if a trace reached [`TracedCall::MOST`], so that its end was cut off.
+    /// Set if a trace reached [`TracedCall::MAX_CALLS`], so that its end was cut off.
     pub is_cut: bool,
 }
 

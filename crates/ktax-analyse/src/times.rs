@@ -90,7 +90,7 @@ pub fn estimates(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Vec<(String, f6
     rows.map(|(workload, row)| (workload.row.clone(), row.ratio().estimate)).collect()
 }
 
-/// Returns true if one Side has no time of a row after [`MAX_BOOTS_WITHOUT_TIME`] Boots. The row is
+/// Returns true if one Side has no time of a row after `MAX_BOOTS_WITHOUT_TIME` Boots. The row is
 /// then not run again.
 pub fn never_ran(workload: &Workload, pairs: &[TimedPair]) -> bool {
     Side::BOTH.iter().any(|side| {

@@ -287,7 +287,7 @@ fn child_pids() -> Vec<Pid> {
 // The settings that a Side changes, and the kernel's files of these settings.
 
 /// A setting of the running kernel. Its name comes from users and from files, so only
-/// [`Setting::path`] makes a path of it, which cannot lead out of the kernel's own directory.
+/// `Setting::path` makes a path of it, which cannot lead out of the kernel's own directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {

@@ -540,7 +540,7 @@ impl Monitor {
     }
 
     /// Returns the virtual seconds since power-on, by the guest's real-time clock, which is virtual
-    /// under icount and starts at [`RTC_START_YEAR`]. Each month counts as 31 days, which is close
+    /// under icount and starts at `RTC_START_YEAR`. Each month counts as 31 days, which is close
     /// enough for a limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());

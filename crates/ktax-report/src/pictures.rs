@@ -268,10 +268,10 @@ impl PathScale {
 
     /// Formats counts: `+40.00 (12.00 → 52.00)`.
     pub fn numbers(self, counts: &Sides<u64>) -> String {
-        format!("{} ({})", number::delta(self.delta(counts)), self.from_to(counts))
+        format!("{} ({})", number::delta(self.delta(counts)), self.both_sides(counts))
     }
 
-    fn from_to(self, counts: &Sides<u64>) -> String {
+    fn both_sides(self, counts: &Sides<u64>) -> String {
         let [base, change] =
             [counts.base, counts.change].map(|count| number::count(self.per_op(count)));
         format!("{base} → {change}")
@@ -394,7 +394,7 @@ fn bar_numbers(path: &PathDelta, counts: &Sides<u64>, scale: PathScale) -> Strin
         Sides { base, change } if base == change => {
             format!(", called {} times", number::count(scale.per_op(*base)))
         }
-        calls => format!(", called {} times", scale.from_to(calls)),
+        calls => format!(", called {} times", scale.both_sides(calls)),
     };
     scale.numbers(counts) + &calls
 }

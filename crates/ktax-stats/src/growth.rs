@@ -105,7 +105,7 @@ impl Fit {
 
 /// Fits the curve `shown`. `layouts` has the curves of the single Layouts, and may be empty.
 ///
-/// `None` if the upper half has fewer than [`MIN_POINTS`] points or spans less than [`MIN_SPAN`];
+/// `None` if the upper half has fewer than `MIN_POINTS` points or spans less than `MIN_SPAN`;
 /// if a number is not finite, a size not positive, or a base negative; and if the base is 0 and
 /// there is no exponent.
 pub fn fit(shown: &Curve, layouts: &[Curve]) -> Option<Fit> {

@@ -266,7 +266,6 @@ const COUNT: &str = "count";
 const TIME: &str = "time";
 
 /// Slurm job array: one job for each shard, or for each kernel to build.
-
 struct JobArray {
     name: &'static str,
     /// Options of `ktax campaign run`; the job's number follows.

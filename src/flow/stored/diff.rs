@@ -171,7 +171,8 @@ fn common_rows<'a>(
 
 /// Names of the rows in the order of `ktax compare`.
 fn default_row_order() -> Vec<String> {
-    let workloads = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
+    let workloads =
+        plan::definitions().and_then(|definitions| plan::select_rows(&definitions, None));
     workloads.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
 }
 

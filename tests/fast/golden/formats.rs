@@ -624,5 +624,5 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     let ledger = dir.path().join("ledger.json");
     fs::write(&ledger, show(&searches::ledger(), JSON)).unwrap();
     let ran = run(ktax().arg("report").arg(&ledger).args(["--explain", "getppid"]));
-    assert!(ran.status == 2 && ran.stderr.contains("as DIR/NAME"), "{}", ran.stderr);
+    assert!(ran.status == 2 && ran.stderr.contains("one of its runs: DIR/NAME"), "{}", ran.stderr);
 }

@@ -338,7 +338,7 @@ fn the_time_of_a_run_is_the_estimate_of_the_next_plan() {
     fs::write(state.path().join("rates.json"), rates).unwrap();
     let stderr = planned();
     assert!(stderr.contains("a pair takes about 0.50 s, and at most 10 pairs"), "{stderr}");
-    assert!(stderr.contains(" about 9 s (as earlier"), "{stderr}");
+    assert!(stderr.contains(" about 9 s (based on earlier"), "{stderr}");
 }
 
 // Sweeps of settings that do not come to their end.
