@@ -16,7 +16,7 @@ use crate::disk::check_writable;
 use crate::engine::command::Counters;
 use crate::engine::exact::Exact;
 use crate::engine::host::{
-    JournalReplay, JournalState, RunningKernel, journal_state, replay, state_dir,
+    JournalReplay, JournalState, RunningKernel, journal_state, replay, restore_command, state_dir,
 };
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::CPU_WATCH_TIME;
@@ -211,7 +211,7 @@ const FIRST_WITH_STATISTICS: u32 = 8;
 
 /// Checks that guests with several CPUs can be counted. `test` runs if QEMU is new enough.
 fn check_several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Finding {
-    if !qemu.has_several_cpus() {
+    if !qemu.supports_several_cpus() {
         return problem(
             "counting guests with several CPUs needs QEMU 10",
             "name QEMU of Debian 13 with --qemu, or unpack QEMU of Debian 12's backports with \
@@ -402,11 +402,7 @@ fn check_settings() -> Finding {
         Ok(JournalState::InUse) => Ok("a running ktax changes them, and will restore them".into()),
         Ok(JournalState::LeftOver) => problem(
             format!("left changed by a killed ktax; the journal is in {dir:?}"),
-            // sudo drops environment variables by default.
-            match env::var_os("KTAX_STATE") {
-                None => "sudo ktax doctor --restore",
-                Some(_) => "sudo --preserve-env=KTAX_STATE ktax doctor --restore",
-            },
+            restore_command(),
         ),
         Err(error) => {
             problem(error.to_string(), "set KTAX_STATE to a directory that only you can write")

@@ -53,22 +53,22 @@ impl Touched {
     }
 }
 
-/// Rows that execute functions: `named` is a function, a patch that changes functions, or a C file
-/// that defines them.
-pub fn touching(named: &str) -> Result<Touched, Error> {
-    let path = Path::new(named);
+/// Rows that execute functions: `name` is that of a function, or the path of a patch that changes
+/// functions or of a C file that defines them.
+pub fn touching(name: &str) -> Result<Touched, Error> {
+    let path = Path::new(name);
     let is_c =
         path.extension().is_some_and(|extension| ["c", "h", "S"].iter().any(|c| extension == *c));
-    let is_file = path.exists() || kernel::is_built_in(path) || named.contains(['/', '.']);
+    let is_file = path.exists() || kernel::is_built_in(path) || name.contains(['/', '.']);
     if !is_file {
-        return touched_by_name(named);
+        return touched_by_name(name);
     }
     let read = || {
         kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason))
     };
     Ok(Touched::by_functions(match is_c {
         true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
-        false => changed_functions(named, &read()?)?,
+        false => changed_functions(name, &read()?)?,
     }))
 }
 
@@ -87,9 +87,9 @@ fn touched_by_name(name: &str) -> Result<Touched, Error> {
     Ok(touched)
 }
 
-fn changed_functions(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
+fn changed_functions(path: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
     let patches = patch::read(bytes).map_err(|reason| {
-        let message = format!("cannot use the patch {}: {}", escape(named), reason.message());
+        let message = format!("cannot use the patch {}: {}", escape(path), reason.message());
         Error::user(message).next(reason.next_step())
     })?;
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
@@ -126,8 +126,10 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     if sensitive.is_empty() {
         let functions = names_in_parentheses(&touched.not_executed);
         let patches = escape(&patches.join(", "));
-        return Err(Error::user(format!("no row executes what {patches} changes{functions}"))
-            .next("choose rows with -w, or measure a program of your own behind --"));
+        return Err(Error::user(format!(
+            "no row has {MIN_PERCENT} % of its instructions in what {patches} changes{functions}"
+        ))
+        .next("choose rows with -w, or measure a program of your own behind --"));
     }
     let mut expanded: Vec<String> = Vec::new();
     for row in rows {
@@ -149,12 +151,12 @@ pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option
     let sensitive = touched.sensitive_rows();
     let count = rows.iter().filter(|row| sensitive.contains(row)).count();
     let (rows, patches) = (counted(rows.len(), "row"), change.patches.join(", "));
-    let (executed, inlined) = (&touched.functions, &touched.not_executed);
+    let (executed, not_executed) = (&touched.functions, &touched.not_executed);
     Ok(Some(match sensitive.is_empty() {
         true => format!(
-            "no row executes what {patches} changes{}, unless it is inlined; a change of it may \
-             not show",
-            names_in_parentheses(inlined)
+            "no row is known to have {MIN_PERCENT} % of its instructions in what {patches} \
+             changes{}; the comparison may not show its cost",
+            names_in_parentheses(not_executed)
         ),
         false => format!(
             "{count} of {rows} execute what {patches} changes{}; -w {TOUCHING} measures exactly \

@@ -174,7 +174,7 @@ fn unwritable_settings_are_refused_before_any_change() {
         for (name, word) in [
             ("net.ipv4.tcp_available_congestion_control", "read-only"),
             ("net.ipv4.route.flush", "cannot read"),
-            ("net.ipv4.ip_default_tll", "there is no net.ipv4.ip_default_tll"),
+            ("net.ipv4.ip_default_tll", "this kernel has no setting net.ipv4.ip_default_tll"),
         ] {
             let bad = side(&[("net.ipv4.ip_default_ttl", "66"), (name, "1")]);
             assert_has(Changer::new(dir, [&bad, &bad], |_| ()).err().unwrap().to_string(), word);
@@ -246,8 +246,9 @@ fn a_state_directory_of_others_is_refused() {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
         let link = scratch();
         symlink(dir, link.path().join("link")).unwrap();
-        for dir in [dir, &link.path().join("link")] {
-            doctor(dir, &["--restore"]).exits(1).says("other users can write to");
+        let link = link.path().join("link");
+        for (dir, problem) in [(dir, "other users can write to"), (&link, "is not a directory")] {
+            doctor(dir, &["--restore"]).exits(1).says(problem);
             is_changed();
         }
     });

@@ -77,7 +77,7 @@ fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
         }
         let message = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));
         assert!(message.starts_with("other tasks took"), "{message}");
-        assert!(message.ends_with("end what else runs, and measure again"), "{message}");
+        assert!(message.ends_with("stop other programs, and measure again"), "{message}");
     });
 }
 

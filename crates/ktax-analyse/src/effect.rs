@@ -64,7 +64,7 @@ fn floats(counts: &[u64]) -> Vec<f64> {
 }
 
 /// Differences between the work signatures of all Layouts, such as `faults 400 in base, 401 in
-/// change`, each once. No entry may differ.
+/// change`, each once. There is no tolerance: every differing entry is listed.
 pub(super) fn signature_differences<'a>(
     pairs: impl Iterator<Item = [&'a Signature; 2]>,
 ) -> Vec<String> {
@@ -168,8 +168,8 @@ fn class_reason(fit: &Fit) -> String {
     match (fit.growth, fit.power) {
         (GrowthClass::Negligible, _) => {
             format!(
-                "This cost is at most {negligible} % of that of 0 {PARAMETER}, which counts as \
-                 constant."
+                "The added cost is at most {negligible} % of the cost at 0 {PARAMETER}, so it \
+                 counts as constant."
             )
         }
         (GrowthClass::Constant, _) => {

@@ -136,7 +136,7 @@ struct Term<'a> {
     may_be_zero: bool,
     /// Interval of the cost, with all errors, for deltas.
     cost: LowHigh,
-    /// Cost in the sum of a row's base, to which the error of the fit applies.
+    /// Cost for the sum of a row's base. The sum is multiplied by the error of the fit.
     cost_in_row: f64,
 }
 
@@ -187,7 +187,7 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
 fn iteration_cost(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
     let deltas = Costly::STRINGS.iter().filter_map(|kind| row.effect(kind.name()));
     let max_delta = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
-    let has_changed =
+    let is_large =
         |effect: &Effect| effect.delta != 0.0 && effect.delta.abs() >= max_delta * MIN_DELTA_SHARE;
     let is_in_row = |effect: &Effect| effect.base + effect.change > 0.0;
     let cost_of_kinds = |is_selected: &dyn Fn(&Effect) -> bool| {
@@ -196,7 +196,7 @@ fn iteration_cost(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
         hull(kinds.filter_map(|kind| calibration.iterations.get(kind).copied()))
     };
     let cost_of_any = || hull(calibration.iterations.values().copied());
-    let cost = cost_of_kinds(&has_changed).or_else(|| cost_of_kinds(&is_in_row));
+    let cost = cost_of_kinds(&is_large).or_else(|| cost_of_kinds(&is_in_row));
     cost.or_else(cost_of_any).or(calibration.rep_iteration)
 }
 

@@ -182,9 +182,8 @@ pub(super) fn checksum_warnings<'a>(
             .find(|driver| driver.ends_with("-generic"))?;
         Some(Warning {
             fact: format!(
-                "the {}'s kernel computes checksums of the disk in plain C ({plain}), for which \
-                 recent CPUs have an instruction: rows that check metadata cost more than on such \
-                 a CPU",
+                "the {}'s kernel computes checksums of the disk in plain C ({plain}), not \
+                 with the instruction of recent CPUs: rows that check metadata cost more",
                 side.name()
             ),
             next_step: "build CONFIG_CRYPTO_CRC32C_INTEL=y into the kernel, or leave --cpu out"
@@ -286,7 +285,7 @@ impl RunWarnings {
     ) {
         let mut is_sleeping = false;
         for sample in samples {
-            // The clock of a user's program includes the markers, so its sleep is not known.
+            // For a user's program the clock is read outside of the markers, so its sleep is unknown.
             let is_marked = workload.region == Region::Marked && !workload.is_user_program();
             is_sleeping |= is_marked && has_slept(sample);
             for note in &sample.notes {
@@ -315,18 +314,18 @@ impl RunWarnings {
 /// Warning about rows whose Runs have a note of the plugin.
 fn note_warning(note: &str, rows: &[String]) -> Warning {
     let (fact, next_step) = if note.starts_with("path: ") {
-        let next_step = "the counts are right; what --explain says of callers may not be";
+        let next_step = "the counts are right, but --explain may show wrong callers";
         (rows_fact(rows, "names wrong callers", "name wrong callers", ""), next_step)
     } else {
-        let next_step = "add up the contexts of such a row; `ktax doctor` checks the plugin";
+        let next_step =
+            "use only the sum over all contexts of such a row; `ktax doctor` checks the plugin";
         (rows_fact(rows, "mixes contexts", "mix contexts", &format!(" ({note})")), next_step)
     };
     Warning { fact, next_step: next_step.into() }
 }
 
-/// Returns true if the guest's clock advanced while no instruction ran. The clock is QEMU's own
-/// count of instructions, of which only the few around the Region are not in the total. A total
-/// above the clock is no sleep: a faulting instruction is in the total twice.
+/// Returns true if the guest's clock advanced while no instruction ran. The clock is QEMU's
+/// count of instructions. It exceeds the total by the few around the Region. A total above the clock is no sleep: a faulting instruction is in the total twice.
 fn has_slept(sample: &Sample) -> bool {
     sample.tsc > sample.total.saturating_add(MAX_CLOCK_OVERHEAD)
 }

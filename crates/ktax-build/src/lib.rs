@@ -29,7 +29,7 @@ use flate2::write::ZlibEncoder;
 /// Panics if there is no C compiler, or if the sources do not compile.
 pub fn compile(variable: &str, name: &str, sources: &[PathBuf], flags: &[&str]) {
     let output = out_dir().join(name);
-    let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).get_compiler();
+    let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
     let status = Command::new(compiler.path())
         .current_dir(root())
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Iguest", "-fno-ident", "-Wl,--build-id=none"])
@@ -40,9 +40,10 @@ pub fn compile(variable: &str, name: &str, sources: &[PathBuf], flags: &[&str]) 
         .status();
     match status {
         Ok(status) if status.success() => {}
-        other => panic!(
-            "{} does not compile ({other:?}); install a C compiler with `make setup`",
-            output.display()
+        Ok(status) => panic!("{} does not compile: {status}", output.display()),
+        Err(error) => panic!(
+            "cannot run {}: {error}; install a C compiler with `make setup`",
+            compiler.path().display()
         ),
     }
     let compressed = output.with_extension("z");

@@ -245,7 +245,7 @@ fn builder<E: Event>(event: E, mode: Mode) -> Builder<'static> {
     builder
 }
 
-/// The counters of one process by name. A counter that could not be opened is the reason why.
+/// The counters of one process by name. `Err` is the reason why a counter could not be opened.
 pub struct Counters(Vec<(&'static str, Result<Counter, String>)>);
 
 impl Counters {

@@ -280,8 +280,8 @@ struct RunFiles {
 }
 
 impl RunFiles {
-    /// Writes the order, and the sizes of the machine for its model. `ram` is the memory of a
-    /// Snapshot; `None` for a guest with new memory.
+    /// Writes the order and, if a machine is modelled, the parameters of that machine for the
+    /// plugin. `ram` is the memory of a Snapshot; `None` for a guest with new memory.
     fn create(
         tools: &Tools,
         machine: &Machine,
@@ -296,8 +296,9 @@ impl RunFiles {
             Some(model) => {
                 let path = scratch.file("machine");
                 let text = model.wire().map_err(io::Error::other);
-                let text = text.map_err(host_failure("cannot model the machine"))?;
-                fs::write(&path, text).map_err(host_failure("cannot write the machine"))?;
+                let text = text.map_err(host_failure("cannot format the modelled machine"))?;
+                fs::write(&path, text)
+                    .map_err(host_failure("cannot write the file of the modelled machine"))?;
                 Some(path)
             }
         };
@@ -337,15 +338,15 @@ impl Frozen for ExactBoot<'_> {
             &tools.limits,
         )?;
         let watch = tools.watch(&files.vm, tools.limits.wire_bytes);
-        let frozen = vm.wait(&watch).map_err(|stop| stop.with_console(&files.vm.console))?;
-        if frozen == Halt::Paused {
+        let halt = vm.wait(&watch).map_err(|stop| stop.with_console(&files.vm.console))?;
+        if halt == Halt::Paused {
             vm.resume();
         }
         let mut answer = self.end(&mut vm, &files, tools.limits.wire_bytes)?;
         // A guest that boots prints its hello before its answer.
         const READY: &[u8] = b"\nready\n";
-        let hello = answer.wire.windows(READY.len()).position(|window| window == READY);
-        answer.wire.drain(..hello.map_or(0, |start| start + READY.len()));
+        let ready_offset = answer.wire.windows(READY.len()).position(|window| window == READY);
+        answer.wire.drain(..ready_offset.map_or(0, |start| start + READY.len()));
         Ok(answer)
     }
 }
@@ -534,7 +535,7 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
         let uri = format!("unix:{}", socket.display());
         let sent = vm.monitor(|monitor| monitor.send_state(uri, limits.freeze_poll()));
         if sent.is_err() {
-            // QEMU has not connected, so accept() would block in the other thread.
+            // QEMU may not have connected: this connection wakes the thread that waits in accept().
             drop(std::os::unix::net::UnixStream::connect(&socket));
         }
         let copied = copying.join().unwrap_or_else(|_| Err(io::Error::other("copying failed")));
@@ -578,7 +579,7 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let reason = format!(
-        "{free_mib} MiB are free in {}, and this guest's memory can take {needed_mib} MiB",
+        "{free_mib} MiB are free in {}, and this guest's memory and devices can take {needed_mib} MiB",
         parent.display()
     );
     Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })
@@ -608,8 +609,8 @@ const CPUS: u32 = 4;
 /// that `work` of `guest/self-test/work.S` begins with.
 const ACQUISITIONS: u64 = 80_000;
 
-/// A quantum, and the percentage of acquisitions that find the lock taken at this quantum. Here the
-/// percentage depends most on the quantum: a quantum that is 5 % off changes it by three points.
+/// A quantum, and the percentage of acquisitions that find the lock taken at this quantum. The
+/// percentage is steepest here: a quantum that is 5 % off changes it by three points.
 /// The test takes a second.
 const SELF_TEST_POINT: (u32, f64) = (200, 43.0);
 
@@ -637,8 +638,7 @@ impl Exact {
         let refused = |reason| {
             let found = &self.tools.qemu.version;
             Error::guest(format!(
-                "QEMU {found} does not schedule several CPUs as --cpus needs it, by ktax's \
-                 self-test: {reason}"
+                "QEMU {found} fails ktax's scheduling self-test, so --cpus cannot be used: {reason}"
             ))
             .next(
                 "use another QEMU, such as that of Debian 13 or of `ktax doctor --newer-qemu \

@@ -30,7 +30,9 @@ use ktax_host::text::{did_you_mean, nearest};
 use ktax_model::{Error, ErrorKind, Facts, Failure, Result, RunsOn, TimedSubject, Workload};
 use ktax_program::NativePrograms;
 
-pub use changes::{Changer, JournalReplay, JournalState, journal_state, replay, state_dir};
+pub use changes::{
+    Changer, JournalReplay, JournalState, journal_state, replay, restore_command, state_dir,
+};
 
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",
@@ -80,11 +82,11 @@ impl Host {
     ) -> Result<Vec<u8>, Stop> {
         let failed =
             |operation: &str| host_failure(&format!("{operation} {}", self.guest.display()));
-        let mut stderr = tempfile::tempfile().map_err(failed("run"))?;
+        let mut stderr = tempfile::tempfile().map_err(failed("cannot run"))?;
         let prefix_failure = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
         let started = self.start(prefix, workload, counters, &stderr);
         let mut child = started.map_err(|error| match prefix {
-            [] => failed("run")(error),
+            [] => failed("cannot run")(error),
             _ => prefix_failure(error.to_string()),
         })?;
         let mut stdout = child.stdout.take().expect("it is piped");
@@ -93,7 +95,7 @@ impl Host {
             drop(child.kill());
             drop(drain(&mut stdout, Instant::now() + CLEANUP_TIME));
         }
-        let status = child.wait().map_err(failed("wait for"))?;
+        let status = child.wait().map_err(failed("cannot wait for"))?;
         if self.programs.is_some() {
             kill_orphans();
         }
@@ -166,7 +168,7 @@ impl Host {
                 Ok(length) => wire.extend_from_slice(&block[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let operation = format!("read from process {}", child.id());
+                    let operation = format!("cannot read from process {}", child.id());
                     return Err(host_failure(&operation)(error).into());
                 }
             }
@@ -408,7 +410,7 @@ impl RunningKernel {
             let setting = Setting::sysctl(name)?;
             if settings.insert(setting.clone(), value.clone()).is_some() {
                 return Err(Error::user(format!("{setting} is set twice, in two spellings"))
-                    .next("remove one"));
+                    .next("write it once"));
             }
         }
         settings.extend(subject.thp.iter().map(|value| (Setting::Thp, value.clone())));
@@ -573,7 +575,8 @@ fn list_sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<St
 
 fn absent_error(setting: &Setting, path: &Path, similar: Option<&str>) -> Error {
     let suggestion = did_you_mean(similar);
-    Error::user(format!("there is no {setting}{suggestion}: {} does not exist", path.display()))
+    let path = path.display();
+    Error::user(format!("this kernel has no setting {setting}{suggestion}: {path} does not exist"))
         .next("check the name, or load the module that provides it")
         .kind(ErrorKind::Absent)
 }

@@ -75,10 +75,10 @@ struct Guest {
 
 impl Kvm {
     pub fn new(mut setup: GuestSetup) -> Result<Kvm, Failure> {
-        let written = host_failure("cannot write to the cache");
-        let payload = payload::install(&setup.cache).map_err(written.clone())?;
+        let failed = host_failure("cannot write to the cache");
+        let payload = payload::install(&setup.cache).map_err(failed.clone())?;
         let programs: Vec<&PackedPrograms> = setup.programs.iter().collect();
-        let initrd = payload.write_initrd(&programs).map_err(written)?;
+        let initrd = payload.write_initrd(&programs).map_err(failed)?;
         remove_stale(&setup.cache.join("runs"));
         setup.limits = setup.limits.without_virtual_time();
         Ok(Kvm { setup, initrd, _payload: payload })
@@ -139,7 +139,7 @@ impl Kvm {
                     return Err(Failure::NoAnswer { console }.into());
                 }
                 Err(Stop::Failed(late @ Failure::RealTime { .. }, _)) => {
-                    // The limit holds for one loop: a guest that has finished one gets it again.
+                    // The limit is per loop: restart it when another loop has finished.
                     let finished_now = count_finished(&read_wire());
                     if finished_now == finished {
                         return Err(late.into());

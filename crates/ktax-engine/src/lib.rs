@@ -38,7 +38,7 @@ pub use exact::save_state;
 pub use limits::{Cancel, Limits};
 pub use qemu::read_tail;
 
-/// Declares the modules of the engines and lists them, so that an engine is one line.
+/// Declares the modules of the engines and lists them, so that adding an engine takes one line.
 macro_rules! engines {
     ($(#[$about:meta])* pub const $list:ident; $(mod $module:ident;)*) => {
         $(pub mod $module;)*
@@ -48,7 +48,7 @@ macro_rules! engines {
 }
 
 engines! [
-    /// All engines; the first is the usual one.
+    /// All engines; the first is the default.
     pub const ENGINES;
     mod exact;
     mod host;
@@ -66,8 +66,8 @@ pub struct Request {
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
     pub modules: Option<PackedModules>,
-    /// The programs that every guest of the Side has: they make the disk, set the guest up, and are
-    /// the hooks of rows that run none of the user's programs.
+    /// Programs in every guest of the Side: those that make the disk and set the guest up, and the
+    /// hooks of rows without a user's program.
     pub side_programs: Option<PackedPrograms>,
     /// The user's program that this guest runs, if its rows run one.
     pub program: Option<PackedPrograms>,
@@ -122,7 +122,7 @@ pub struct BootOutput {
     pub console: Vec<u8>,
 }
 
-/// An engine of [`ENGINES`], as the other phases know it.
+/// Entry of [`ENGINES`]: what planning, running and help use of an engine.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineEntry {
     /// Name for `--engine` and experiment files.
@@ -230,6 +230,7 @@ impl Stop {
         self.map_failure(|failure| Stop::Failed(failure, read_tail(path)))
     }
 
+    /// Replaces a failure and its console by what `map` returns.
     pub fn map_failure(self, map: impl FnOnce(Failure) -> Stop) -> Stop {
         match self {
             Stop::Failed(failure, _) => map(failure),

@@ -1,4 +1,4 @@
-//! Limits of guests and programs, the clock by which they are measured, and the user's stop.
+//! Limits of guests and programs, the clock by which they are measured, and cancellation by the user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use ktax_model::Failure;
 /// CPUs only wait.
 const INSTRUCTIONS_PER_SECOND: u64 = 100_000_000;
 
-/// Factor of the counted time that QEMU's CPU time may reach on a slow host.
+/// QEMU may use this multiple of the limit of counted time as CPU time, so that a slow host does not
+/// reach its own limit first.
 const SLOW_HOST_FACTOR: u32 = 3;
 
 /// The limits of a guest.
@@ -28,7 +29,7 @@ pub struct Limits {
     /// the guest's clock may stand still. Otherwise it limits real time, without waits of QEMU for
     /// a CPU.
     pub time: Duration,
-    /// The time of a trial boot, for whose end the user waits.
+    /// The time of a trial boot; short, because the user waits for it.
     pub trial_time: Duration,
     /// QEMU's CPU time may be this factor times `time`; above 1 if the plugin limits the
     /// instructions.
@@ -146,7 +147,8 @@ pub fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// A flag that Ctrl-C and the end of the session raise. Every wait of ktax checks the flag.
+/// A flag that Ctrl-C and the end of the session raise. The loops that wait for guests, programs and
+/// locks check the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 

@@ -1,5 +1,5 @@
-//! Measures what costly instructions cost that user mode may execute, in cycles of the time-stamp
-//! counter.
+//! Measures the cost of the costly instructions that user mode may execute, in cycles of the
+//! time-stamp counter.
 
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
@@ -120,8 +120,8 @@ const UNCACHED_PAGES: usize = 4096;
 const STRIDE: usize = 1021;
 
 /// Measures the cycles of an iteration that clears or copies a page. The lower bound is that of a
-/// page in the L1 cache, the upper bound that of a page that is not in the L2 cache; of each, 9 of
-/// 10 values lie within the bounds. `None` for other kinds than string instructions.
+/// page in the L1 cache, the upper bound that of a page that is not in the L2 cache. Each bound is
+/// that of the middle 90 % of the values. `None` for other kinds than string instructions.
 pub fn iterations(kind: Costly) -> Option<LowHigh> {
     let (instruction, bytes) = string_instruction(kind)?;
     let count = PAGE_BYTES / bytes;

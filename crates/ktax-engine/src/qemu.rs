@@ -88,13 +88,13 @@ impl Qemu {
     }
 
     /// Returns whether ktax can count guests with several CPUs under this QEMU.
-    pub fn has_several_cpus(&self) -> bool {
+    pub fn supports_several_cpus(&self) -> bool {
         version_number(&self.version) >= Some(MIN_VERSION_FOR_SEVERAL_CPUS)
     }
 
     /// Refuses several CPUs if this QEMU is too old for them.
     pub fn check_cpus(&self, cpus: u32) -> Result<()> {
-        if cpus == 1 || self.has_several_cpus() {
+        if cpus == 1 || self.supports_several_cpus() {
             return Ok(());
         }
         let found = &self.version;
@@ -108,8 +108,8 @@ impl Qemu {
         ))
     }
 
-    /// Refuses a CPU model that this QEMU does not list. QEMU itself checks the features after the
-    /// name when it boots, and also the model if it lists none.
+    /// Refuses a CPU model that this QEMU does not list. If QEMU lists no models, the check is left
+    /// to QEMU at boot, as is that of the features after the name.
     pub fn check_cpu(&self, cpu: &str) -> Result<()> {
         let mut help = Command::new(&self.program);
         let Ok(output) = help.args(["-cpu", "help"]).stdin(Stdio::null()).output() else {
@@ -506,7 +506,7 @@ impl Monitor {
     }
 
     /// Sends the device state to a listening socket, without the memory. Returns when all of the
-    /// state is sent; `poll` is the time between two questions whether it is.
+    /// state is sent; `poll` is the interval of the status queries.
     pub fn send_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         let uri = Some(uri);
         self.execute(qmp::migrate { channels: None, detach: None, resume: None, uri })?;
@@ -524,7 +524,7 @@ impl Monitor {
     }
 
     /// Reads the device state from a file descriptor that QEMU inherited. Returns when all of the
-    /// state is read; `poll` is the time between two questions whether it is.
+    /// state is read; `poll` is the interval of the status queries.
     pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         // After a migration QEMU announces the machine on the network five times, by a timer in
         // real time. A timer that is due ends the slice of a CPU, so with several CPUs the counts

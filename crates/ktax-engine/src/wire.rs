@@ -306,7 +306,7 @@ fn is_text(kind: &str) -> bool {
     matches!(kind, "t" | "T" | "w" | "W")
 }
 
-/// Parses the symbols for which `is_wanted`, sorted.
+/// Parses the symbols that `is_wanted` accepts, sorted by address.
 fn parse_symbol_lines(wire: &[u8], is_wanted: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;

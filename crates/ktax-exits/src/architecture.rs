@@ -22,7 +22,7 @@ pub struct Architecture {
     pub print: &'static str,
 }
 
-// Live recordings read these names from the kernel's `format` file.
+// Names of reasons for traces; live recordings read them from the kernel's `format` file.
 
 const ARM64: &str = r#"__print_symbolic(REC->ret, { 0, "IRQ" }, { 1, "SERROR" }, { 2, "TRAP" },
 { 3, "IL" }), REC->esr_ec, __print_symbolic(REC->esr_ec, { 0x01, "WFx" }, { 0x07, "FP_ASIMD" },

@@ -77,7 +77,7 @@ pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>> {
             _ => Vec::new(),
         };
         if exit_tables.is_empty() {
-            let message = "it has no exit tables but another result";
+            let message = "the file has no exit tables: it has another result";
             return Err(Error::user(message).next("print it with `ktax report`"));
         }
         tables.extend(exit_tables);

@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 
 use init::{HostOrder, parse_frames};
 use ktax_engine::argv::{
-    MACHINE, NO_TIMER_CHECK, ORDER_ITEM, TRANSLATOR, escape, monitor, shell_script,
+    MACHINE, NO_TIMER_CHECK, ORDER_ITEM, RTC, TRANSLATOR, escape, monitor, shell_script,
 };
 use ktax_engine::qemu::{Halt, Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, save_state, wire};
 use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::text::escape_bytes;
-use ktax_model::{Blame, Error, ExitRun, Failure, Identity, Layout, Result, Side, Signature};
+use ktax_model::{Error, ExitRun, Failure, Identity, Layout, Result, Side, Signature};
 
 pub use board::{Board, BoardGuests, BoardSetup, BoardSide};
 pub use init::{
@@ -96,13 +96,14 @@ fn host_error(stop: Stop) -> Error {
     if let Failure::Refused { message } = failure {
         return Error::guest(message).next("give a kernel with KVM for AMD (--kernel)");
     }
-    let is_host_failure = matches!(failure, Failure::Host { .. });
-    let mut error = Error::guest(format!(
+    if let Failure::Host { .. } = failure {
+        return Error::host(failure.to_string()).next("run `ktax doctor`");
+    }
+    let message = format!(
         "the KVM host did not answer: {failure}; its console ends with `{}`",
         wire::tail(&console)
-    ));
-    error.blame = if is_host_failure { Blame::Host } else { Blame::Guest };
-    error.next("try a longer --time-limit, or run `ktax doctor`")
+    );
+    Error::guest(message).next("try a longer --time-limit, or run `ktax doctor`")
 }
 
 /// Makes a scratch directory, after removing those of processes that are gone.
@@ -144,9 +145,6 @@ const CPU: &str = "EPYC,svm=on,npt=on,nrip-save=off,rdseed=off,sha-ni=off,fxsr-o
                    misalignsse=off,3dnowprefetch=off,osvw=off,topoext=off,xsavec=off";
 /// Memory for the host, one guest, and the initramfs with all files.
 const MEMORY_MIB: u32 = 1400;
-
-/// Date at power-on, from which `ktax_engine::qemu` computes the virtual time since power-on.
-const CLOCK: &str = "base=2020-01-01,clock=vm";
 
 /// Kernel of the host.
 #[derive(Debug, Clone)]
@@ -217,7 +215,7 @@ impl KvmHost<'_> {
         };
         let memory = if has_own_memory { "" } else { ",memory-backend=ram" };
         let fixed = format!(
-            "-M {MACHINE}{memory} -cpu {CPU} -m {MEMORY_MIB} {time} -rtc {CLOCK} -nodefaults \
+            "-M {MACHINE}{memory} -cpu {CPU} -m {MEMORY_MIB} {time} -rtc {RTC} -nodefaults \
              -no-user-config -display none"
         );
         let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
@@ -395,7 +393,7 @@ impl FrozenHost {
         let span = RunSpan::FromFreeze { ram: &ram, order: &file, state: state.as_fd() };
         let mut vm = session.start(&span)?;
         // Loading the state takes much less time than a usual wait.
-        let poll = session.limits.poll / 50;
+        let poll = session.limits.resume_poll();
         vm.monitor(|monitor| monitor.receive_state(uri, poll))
             .map_err(|failure| session.failure_with_console(failure))?;
         vm.resume();
@@ -421,6 +419,8 @@ fn output_lines(output: &CommandOutput) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use ktax_model::Blame;
     use ktax_model::{Arch, ImageFormat};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Functions that carry a delta, and the work of a user's program, from the profiles of both Sides.
 //!
 //! A profile has the number of calls of each function on each path. A function that the kernel's
-//! dispatcher calls is a system call, so the names and numbers of system calls are exact, also with
+//! dispatcher calls is a system call, so the names and counts of system calls are exact, also with
 //! QEMU 7.2. The `syscall` instructions of user mode are counted separately. Those without a
 //! function are system calls that a filter refused or that do not exist.
 
@@ -51,8 +51,8 @@ pub(super) fn functions_and_paths(
     Ok((functions, paths))
 }
 
-/// Differences between the Sides in what a program executes more at the larger of two sizes, by
-/// function, under one Layout.
+/// Deltas (change − base) of the extra work at the larger of two sizes, by function, under one
+/// Layout.
 pub(super) fn functions_at_larger_size(
     runs: &dyn CountsRuns,
     rows: &[String; 2],
@@ -111,12 +111,13 @@ pub(super) fn cache_lines(
 /// Checks that the counts of a profile add up to the Sample's count. The error is the sum and the
 /// Sample's count.
 fn check_sum(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
-    let sum = lines_in_context(profile, metric).map(|(_, counts)| metric.count(&counts)).sum();
+    let counts = lines_in_context(profile, metric).map(|(_, counts)| metric.count(&counts));
+    let sum = counts.fold(0, u64::saturating_add);
     let expected = metric.raw_count(sample);
     if sum == expected { Ok(()) } else { Err((sum, expected)) }
 }
 
-/// Functions without compilers' suffixes and their counts, in the Metric's Context.
+/// Counts by function name, with compilers' suffixes removed, in the Metric's Context.
 fn lines_in_context<'a>(
     profile: &'a Profile,
     metric: &Metric,
@@ -433,8 +434,8 @@ pub(super) enum OperationSource {
     Printed,
 }
 
-/// Difference of requests from which equal costs are different work, if the user gave the number of
-/// operations. A program may start with one call more or less on another kernel.
+/// Smallest difference of requests, in percent, that counts as different work if costs are equal
+/// and the user gave the number of operations. A program may start with one call more or less on another kernel.
 const MIN_REQUESTS_DIFFER_PERCENT: f64 = 1.0;
 
 /// Returns true if the Sides requested such different work that their costs cannot be compared.

@@ -44,7 +44,7 @@ pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning>
     let warnings_of_side = |side: Side| {
         let boots = boots_in_order(pairs).filter(|(_, boot_side, _)| *boot_side == side);
         let ignored = boots.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
-        // The lists are searched as text: they have no quotes, and a value may have spaces.
+        // The lists are unquoted and a value may contain spaces, so they cannot be split into words.
         let lists: BTreeSet<String> = ignored.map(|list| format!(" {list} ")).collect();
         let is_ignored = |word: &str| lists.iter().any(|list| list.contains(&format!(" {word} ")));
         unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
@@ -138,7 +138,7 @@ fn aslr_warning(plan: &TimesPlan) -> Warning {
         }
         RunsOn::Guests => "give both sides the boot line `norandmaps`",
     };
-    warning("ASLR is on: each process has other addresses", next_step)
+    warning("ASLR is on: each process has different addresses", next_step)
 }
 
 /// Returns true if the Subject's prefix has `setarch -R`, which turns ASLR off for its processes.
@@ -162,10 +162,10 @@ fn load_warnings(plan: &TimesPlan, average: &AverageNoise) -> Vec<Warning> {
     if *others_of_one_percent > QUIET_PERCENT {
         let next_step = match plan.asked.runs_on {
             RunsOn::RunningKernel => {
-                "end what else runs, or give both sides the prefix `taskset -c N` with a CPU that \
+                "stop other programs, or give both sides the prefix `taskset -c N` with a CPU that \
                  `ktax doctor` calls quiet"
             }
-            RunsOn::Guests => "end what else runs; `ktax doctor` says which CPUs are busy",
+            RunsOn::Guests => "stop other programs; `ktax doctor` says which CPUs are busy",
         };
         warnings.push(warning(
             format!("other tasks and interrupts took {others_of_one_percent:.1} % of one CPU"),
@@ -180,7 +180,7 @@ fn load_warnings(plan: &TimesPlan, average: &AverageNoise) -> Vec<Warning> {
     }
     if *throttled > 0 {
         warnings.push(warning(
-            format!("heat slowed CPUs down; times counted: {throttled}"),
+            format!("CPUs were thermally throttled {throttled} times"),
             "cool the machine, or lower its clock: sudo cpupower frequency-set -u FREQUENCY",
         ));
     }
@@ -201,7 +201,9 @@ fn changed_facts(pairs: &[TimedPair]) -> Vec<Warning> {
                     |value: String| if value.is_empty() { "nothing".into() } else { value };
                 let [old, new] = differing_parts(old, new).map(or_nothing);
                 let index = pair.index;
-                let fact = format!("{name} changed during the run: {old}, from pair {index} {new}");
+                let fact = format!(
+                    "{name} changed during the run: {old} before pair {index}, {new} from then on"
+                );
                 changes.insert(name, warning(fact, CHANGED_NEXT_STEP));
             }
         }
@@ -347,9 +349,9 @@ pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
     }
     (others_percent > limit_percent).then(|| {
         format!(
-            "other tasks took {others_percent:.1} % of the time of the CPUs in use ({cpus}), and \
-             above {limit_percent:.1} % no CPU is left for what is measured; end what else runs, \
-             and measure again"
+            "other tasks took {others_percent:.1} % of the time of the CPUs in use ({cpus}); above \
+             {limit_percent:.1} % the workload has no CPU of its own: stop other programs, and \
+             measure again"
         )
     })
 }
@@ -366,7 +368,7 @@ pub fn busy_limit_percent(cpus: u32) -> f64 {
 pub struct AverageNoise {
     pub steal_percent: f64,
     pub others_percent: f64,
-    /// [`busy_limit_percent`].
+    /// Limit from [`busy_limit_percent`], averaged over the pairs.
     pub limit_percent: f64,
     /// Time of other tasks in percent of one CPU's time; more than 100 with several busy CPUs.
     pub others_of_one_percent: f64,
@@ -384,14 +386,14 @@ impl AverageNoise {
         if cpu_time <= 0.0 {
             return None;
         }
-        let cpu_seconds = |share: &dyn Fn(&Noise) -> f64| -> f64 {
+        let weighted_by_cpu_time = |share: &dyn Fn(&Noise) -> f64| -> f64 {
             noises().map(|noise| share(noise) * noise.seconds * f64::from(noise.cpus)).sum()
         };
-        let others = cpu_seconds(&|noise| noise.others_percent);
+        let others = weighted_by_cpu_time(&|noise| noise.others_percent);
         Some(AverageNoise {
-            steal_percent: cpu_seconds(&|noise| noise.steal_percent) / cpu_time,
+            steal_percent: weighted_by_cpu_time(&|noise| noise.steal_percent) / cpu_time,
             others_percent: others / cpu_time,
-            limit_percent: cpu_seconds(&|noise| busy_limit_percent(noise.cpus)) / cpu_time,
+            limit_percent: weighted_by_cpu_time(&|noise| busy_limit_percent(noise.cpus)) / cpu_time,
             others_of_one_percent: others / time,
             throttled: noises().fold(0, |sum, noise| sum.saturating_add(noise.throttled)),
             cpus: noises().map(|noise| noise.cpus).max()?,

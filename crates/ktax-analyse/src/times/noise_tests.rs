@@ -101,7 +101,7 @@ fn as_many_busy_loops_as_cpus_are_too_many_and_one_fewer_is_not() {
         let n = f64::from(cpus);
         assert_eq!(loops(n - 1.0, n), None, "{cpus}");
         let reason = loops(n, n + 1.0).unwrap();
-        assert!(reason.contains("end what else runs") && reason.contains(&format!("({cpus})")));
+        assert!(reason.contains("stop other programs") && reason.contains(&format!("({cpus})")));
         assert!(loops(2.0 * n, 2.0 * n + 1.0).is_some());
     }
     assert_eq!(busy_limit_percent(1), 25.0);

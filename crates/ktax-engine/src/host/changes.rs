@@ -62,7 +62,10 @@ impl Journal {
                 .chain(&entry.written)
                 .all(|value| is_single_line(value))
             {
-                return Err(format!("a value of {} has control characters", entry.setting));
+                return Err(format!(
+                    "a value of {} is too long or has control characters",
+                    entry.setting
+                ));
             }
         }
         Ok(())
@@ -123,7 +126,7 @@ pub fn replay(dir: &Path) -> Result<JournalReplay> {
     }
 }
 
-/// The state of a state directory.
+/// Whether a state directory has a journal, and whether a running ktax uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalState {
     /// There is no journal.
@@ -196,8 +199,12 @@ impl StateDir {
         DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(state_dir_error(dir))?;
         let metadata = dir.symlink_metadata().map_err(state_dir_error(dir))?;
         let is_own = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0;
-        if !metadata.is_dir() || !is_own {
-            let path = dir.display();
+        let path = dir.display();
+        if !metadata.is_dir() {
+            return Err(Error::host(format!("{path} is not a directory"))
+                .next("set KTAX_STATE to a directory that only this user can write"));
+        }
+        if !is_own {
             let problem =
                 format!("other users can write to {path}, and ktax restores the kernel's");
             return Err(Error::host(format!("{problem} settings from it"))
@@ -272,9 +279,19 @@ impl StateDir {
             return fs::remove_file(&path).map_err(state_dir_error(&path));
         }
         let reasons: Vec<String> = errors.iter().map(Error::to_string).collect();
-        let next = "make the named files writable, then type `sudo ktax doctor --restore`";
+        let command = restore_command();
+        let next = format!("make the named files writable, then type `{command}`");
         Err(Error::host(format!("cannot restore all settings: {}", reasons.join("; ")))
-            .next(format!("{next} ({})", path.display())))
+            .next(format!("{next}; the journal is {}", path.display())))
+    }
+}
+
+/// Command that restores what a killed ktax left changed. sudo drops environment variables by
+/// default.
+pub fn restore_command() -> &'static str {
+    match std::env::var_os("KTAX_STATE") {
+        None => "sudo ktax doctor --restore",
+        Some(_) => "sudo --preserve-env=KTAX_STATE ktax doctor --restore",
     }
 }
 
@@ -284,7 +301,7 @@ pub struct JournalReplay {
     /// Settings that have their old value again.
     #[serde(rename = "put_back")]
     pub restored: Vec<RestoredSetting>,
-    /// Settings that stay as they are, because somebody else has changed them since.
+    /// Settings that stay as they are, each with the reason.
     #[serde(rename = "left")]
     pub skipped: Vec<SkippedSetting>,
 }
@@ -349,7 +366,11 @@ const IRREVERSIBLE: [(&str, Option<&str>, &str); 13] = [
     ("kernel.tainted", None, "the kernel only adds to it"),
     ("kernel.unprivileged_bpf_disabled", Some("1"), "1 cannot be undone"),
     ("kernel.yama.ptrace_scope", Some("3"), "3 cannot be undone"),
-    ("net.ipv4.ip_forward", None, "it also sets every interface, accept_redirects too"),
+    (
+        "net.ipv4.ip_forward",
+        None,
+        "it also sets forwarding and accept_redirects of every interface",
+    ),
     ("net.*.conf.all.*", None, "it also sets every interface"),
     ("net.*.conf.default.*", None, "it also sets every interface"),
     // net/ipv4/devinet.c and net/ipv6/addrconf.c
@@ -369,7 +390,7 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
 fn irreversible_error(setting: &Setting, why: &str) -> Error {
     let problem =
         format!("cannot change {setting}, because ktax could not restore it after the run");
-    Error::user(format!("{problem}: {why}")).next("remove it")
+    Error::user(format!("{problem}: {why}")).next(format!("remove {setting}"))
 }
 
 /// Returns whether the kernel reads `value` as this number: it reads `01` and `0x1` as 1, and takes

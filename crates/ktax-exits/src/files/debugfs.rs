@@ -154,13 +154,13 @@ fn ticks_per_us(rows: &[RawRow]) -> Option<u64> {
     Some(UNUSED_TICKS / unused.least_us).filter(|ticks| *ticks > 0)
 }
 
-/// Returns the sum of squares, ns²; `None` if it overflowed, so that it is less than `count`
-/// durations with this sum can have.
+/// Returns the sum of squares, ns²; `None` after an overflow, which shows as a value below
+/// sum²/count.
 fn squares_ns2(raw: &RawRow, ticks_per_us: u64) -> Option<u128> {
     let (sum, ticks) = (u128::from(raw.sum_us) * 1000, u128::from(ticks_per_us));
     let square_of_sum = sum.checked_mul(sum)?;
     if raw.count <= 1 {
-        // A single duration has no deviation, but its square is more precise than its sum.
+        // For one duration, sum² makes the deviation 0; the kernel's square has a finer unit.
         return Some(square_of_sum);
     }
     let squares = u128::try_from(raw.squares).ok()? * 1_000_000 / ticks;

@@ -36,7 +36,7 @@ struct TableHeader {
     rows_are: ExitRows,
     /// The columns after the name, from left to right.
     columns: Vec<Column>,
-    /// perf's head of the column of names: `VM-EXIT`, `MMIO Access`.
+    /// Head of perf's name column: `VM-EXIT`, `MMIO Access`.
     event_name: String,
 }
 
@@ -145,7 +145,7 @@ fn parse_header(line: &str) -> Option<TableHeader> {
     is_header.then_some(TableHeader { rows_are, columns, event_name })
 }
 
-/// Returns true if the rows of a table with this head of the names are exits by reason.
+/// Returns true if a table with this name column has one row for each exit reason.
 fn counts_exits(event_name: &str) -> bool {
     matches!(event_name, "VM-EXIT" | "Event name")
 }

@@ -12,7 +12,7 @@ use super::{
     row_prepare_failure,
 };
 use crate::{TableScope, files};
-use ktax_engine::argv::{escape, monitor, shell_script};
+use ktax_engine::argv::{RTC, escape, monitor, shell_script};
 use ktax_engine::payload::pack_initramfs;
 use ktax_engine::qemu::{Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
@@ -238,7 +238,7 @@ impl BoardGuests {
     fn args(&self, side: Side, layout: &Layout, arguments: &str) -> Vec<String> {
         let (board, side) = (self.setup.board, self.side(side));
         let fixed = format!(
-            "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
+            "{} -rtc {RTC} -nodefaults -no-user-config -display none -m 512",
             exact_time_args(layout)
         );
         let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();

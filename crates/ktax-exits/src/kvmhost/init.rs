@@ -3,8 +3,8 @@
 //! port, and reboots. QEMU runs with `-no-reboot` or `-action reboot=shutdown`, so a reboot ends
 //! the machine.
 //!
-//! Each frame on that port is a line of JSON, followed by the numbers of bytes in that line. The
-//! reader trusts nothing of it.
+//! Each frame on that port is a line of JSON with two lengths, then that many bytes of standard output and
+//! standard error. The reader trusts none of them.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -32,8 +32,8 @@ use ktax_model::{Error, Failure, Result};
 
 /// The second serial port.
 const FRAMES: &str = "/dev/ttyS1";
-// A command's output goes to files, because a pipe that nobody reads blocks when it is full.
 
+// A command's output goes to files, because a pipe that nobody reads blocks when it is full.
 const STDOUT: &str = "/tmp/stdout";
 const STDERR: &str = "/tmp/stderr";
 
@@ -56,7 +56,7 @@ pub fn main() -> Result<()> {
     if !rustix::process::getpid().is_init() {
         let message =
             "kvm-host-init only runs as the first process of a KVM host, which ktax itself boots";
-        return Err(Error::host(message).next("remove it"));
+        return Err(Error::host(message).next("run another command"));
     }
     mount_all()?;
     let mut frames = open_frames().map_err(init_error("open the second serial port"))?;
@@ -107,7 +107,8 @@ fn wait_until_sent(frames: &File) -> Result<()> {
     tcdrain(frames).map_err(|error| init_error("wait for the serial port")(error.into()))
 }
 
-/// Loads the modules and returns the order, for which a host without one freezes first.
+/// Loads the modules and returns the order. If the initramfs has none, the host freezes first and
+/// reads the order after it is resumed.
 fn prepare_host(frames: &mut File) -> Result<HostOrder> {
     let entries = fs::read_dir(MODULES_DIR).map_err(init_error("list the modules"))?;
     let mut modules: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -124,8 +125,8 @@ fn prepare_host(frames: &mut File) -> Result<HostOrder> {
 }
 
 /// Waits until the kernel is idle, and writes a frame with the tasks that are still busy after a
-/// while. Then freezes the machine. QEMU resumes copies of it; returns the order that QEMU has
-/// then.
+/// while. Then freezes the machine. Returns the order that QEMU passes to the
+/// resumed copy.
 fn freeze(frames: &mut File) -> Result<Vec<u8>> {
     let busy = run_command(&[FREEZE_COMMAND.to_owned(), "quiet".to_owned()]);
     write_frame(frames, &busy).map_err(init_error("report the busy tasks"))?;

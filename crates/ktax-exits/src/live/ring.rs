@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit};
 use super::tracepoints::{FieldFilter, Hook, HookPoint, RecordField, SLEEPING_STATES, Tracepoints};
 use super::{EventSource, cannot_watch, now_ns};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
-use ktax_model::Result;
+use ktax_model::{Error, Result};
 
 /// Maximum size of one ring. At 200 bytes for an event and ten reads a second, such a ring has room
 /// for 800 000 events a second.
@@ -36,7 +36,7 @@ pub struct PerfRings {
     fold: Fold,
 }
 
-/// An event as a ring has it.
+/// An event that was read from a ring and is not decoded yet.
 struct Sample {
     time_ns: u64,
     tid: u32,
@@ -51,6 +51,10 @@ impl PerfRings {
         let maximum = Rlimit { current: limit.maximum, ..limit };
         let _ = rustix::process::setrlimit(Resource::Nofile, maximum);
         let (mut rings, cpus) = (Vec::new(), online_cpus());
+        if cpus.is_empty() {
+            return Err(Error::host("no CPU is listed in /sys/devices/system/cpu")
+                .next("mount /sys, or run ktax outside of the container"));
+        }
         let bytes = ring_bytes(cpus.len() * points.points.len());
         for cpu in cpus {
             for point in &points.points {
@@ -66,8 +70,8 @@ impl PerfRings {
         Ok(PerfRings { process, rings, start_ns, end_ns, waiting, reported_lost, fold })
     }
 
-    /// Reads the rings and adds up the events up to `complete_ns`, of which no ring can still get
-    /// one.
+    /// Reads the rings and adds up the events up to `complete_ns`. Later events wait, because a ring
+    /// may still get an older one.
     fn drain(&mut self, complete_ns: u64) {
         for (ring, hook) in &mut self.rings {
             while let Some(record) = ring.next_record() {
@@ -169,7 +173,7 @@ impl EventSource for PerfRings {
     }
 }
 
-/// Decodes a record that thread `tid` caused into events by thread id; a task switch gives two.
+/// Decodes a record of thread `tid` into events, each with its thread id; a task switch gives two.
 /// Empty if the record is too short or its filter does not match.
 pub fn decode(hook: Hook, record: &[u8], tid: u32) -> Vec<(u32, VcpuEvent)> {
     try_decode(hook, record, tid).unwrap_or_default()
@@ -208,7 +212,7 @@ fn try_decode(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent
     })
 }
 
-/// Reads an read_field field; `None` if the record ends before the field does.
+/// Reads an integer field; `None` if the record ends before the field does.
 fn read_field(field: RecordField, record: &[u8]) -> Option<u64> {
     let start = usize::from(field.offset);
     let bytes = record.get(start..start + usize::from(field.size))?;

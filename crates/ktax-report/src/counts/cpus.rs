@@ -95,9 +95,9 @@ const CPUS_PARAMETER: &str = "cpus";
 
 const RATE_MEANING: &str = "ops/Minsn: operations per CPU and million instructions of makespan; \
                             %: ops/Minsn in percent of the row with the fewest CPUs (100: perfect \
-                            scaling); waits most in: the function with the most waiting, with the \
-                            change; wait %: waiting for another CPU, in percent of CPU time, with \
-                            the change.";
+                            scaling); waits most in: the function with the most waiting; wait %: \
+                            waiting for another CPU, in percent of CPU time; both on the change \
+                            side.";
 
 /// Row of a family of rows that differ only in their number of CPUs.
 #[derive(Clone, Copy)]
@@ -373,8 +373,8 @@ const LOCK_CALLERS_MEANING: &str = "by: caller of the lock primitive (measured);
                                     takes (not measured). `ktax report DIR --explain ROW` prints \
                                     all call paths.";
 
-const SLEEPERS_MEANING: &str = "by: where the last process on the CPU went to sleep, without lock \
-                                and scheduler functions; %: its share of the row's idle time; no \
+const SLEEPERS_MEANING: &str = "by: the function that put the last process on the CPU to sleep, \
+                                lock and scheduler functions skipped; %: its share of the row's idle time; no \
                                 process: none slept here, or it moved to another CPU; lock: the \
                                 lock this function usually waits for (not measured).";
 
