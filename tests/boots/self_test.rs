@@ -102,7 +102,7 @@ fn a_qemu_with_other_slices_is_refused() {
     let dir = scratch();
     let long = "case $word in *,quantum=*) word=${word%quantum=*}quantum=100000;; esac";
     let qemu = wrapped_qemu(dir.path(), &qemu, long);
-    let message = "does not schedule several CPUs as --cpus needs it, by ktax's self-test: at a \
+    let message = "fails ktax's scheduling self-test, so --cpus cannot be used: at a \
                 quantum of 200, 0.1 % of a lock's acquisitions are contended instead of";
     let out = dir.path().join("out");
     let kernel = ["compare", "--kernel", KERNEL, "--same", "-w", "getppid", "--cpus", "2"];
