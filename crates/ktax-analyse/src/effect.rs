@@ -261,7 +261,7 @@ mod tests {
         let small = &rows(|pages| 100_000.0 + pages / 20.0)[0];
         assert_eq!(small.order, "O(1)");
         assert!((small.power.unwrap().exponent - 1.0).abs() < 1e-6, "{small:?}");
-        assert!(small.because.contains("at most 5 % of that of 0 pages"), "{small:?}");
+        assert!(small.because.contains("at most 5 % of the cost at 0 pages"), "{small:?}");
         let below = &rows(|pages| 100_000.0 - pages / 20.0)[0];
         assert_eq!((below.order.as_str(), below.power), ("O(1)", None));
     }

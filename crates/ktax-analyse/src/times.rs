@@ -339,13 +339,14 @@ fn no_answer_reason(why: InconclusiveReason) -> String {
             format!("fewer than {MIN_CONTROLS} A/A pairs; measure more")
         }
         InconclusiveReason::BiasedControl => {
-            "base against base differs: the same one of the two boots of a pair is usually faster; read \
-             the warnings"
+            "base against base differs: the same one of the two boots of a pair is usually faster; \
+             read the warnings"
                 .into()
         }
         InconclusiveReason::NoisyControl => {
             let max_percent = Rules::default().control_spread.exp_m1() * 100.0;
-            format!("base against base spreads by more than {max_percent:.0} %; stop other programs")
+            let problem = "base against base spreads by more than";
+            format!("{problem} {max_percent:.0} %; stop other programs")
         }
         InconclusiveReason::NotFinite => {
             "a time is 0 or not a number; measure again in a new directory".into()

@@ -285,7 +285,7 @@ impl RunWarnings {
     ) {
         let mut is_sleeping = false;
         for sample in samples {
-            // For a user's program the clock is read outside of the markers, so its sleep is unknown.
+            // A user's program has the clock read outside of the markers: its sleep is unknown.
             let is_marked = workload.region == Region::Marked && !workload.is_user_program();
             is_sleeping |= is_marked && has_slept(sample);
             for note in &sample.notes {
@@ -324,8 +324,9 @@ fn note_warning(note: &str, rows: &[String]) -> Warning {
     Warning { fact, next_step: next_step.into() }
 }
 
-/// Returns true if the guest's clock advanced while no instruction ran. The clock is QEMU's
-/// count of instructions. It exceeds the total by the few around the Region. A total above the clock is no sleep: a faulting instruction is in the total twice.
+/// Returns true if the guest's clock advanced while no instruction ran. The clock is QEMU's count
+/// of instructions. It exceeds the total by the few around the Region. A total above the clock is
+/// no sleep: a faulting instruction is in the total twice.
 fn has_slept(sample: &Sample) -> bool {
     sample.tsc > sample.total.saturating_add(MAX_CLOCK_OVERHEAD)
 }

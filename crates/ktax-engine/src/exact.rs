@@ -579,7 +579,8 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let reason = format!(
-        "{free_mib} MiB are free in {}, and this guest's memory and devices can take {needed_mib} MiB",
+        "{free_mib} MiB are free in {}, and this guest's memory and devices can take \
+         {needed_mib} MiB",
         parent.display()
     );
     Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })

@@ -1,4 +1,4 @@
-//! Limits of guests and programs, the clock by which they are measured, and cancellation by the user.
+//! Limits of guests and programs, the clock by which they are measured, and cancellation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use ktax_model::Failure;
 /// CPUs only wait.
 const INSTRUCTIONS_PER_SECOND: u64 = 100_000_000;
 
-/// QEMU may use this multiple of the limit of counted time as CPU time, so that a slow host does not
-/// reach its own limit first.
+/// QEMU may use this multiple of the limit of counted time as CPU time, so that a slow host does
+/// not reach its own limit first.
 const SLOW_HOST_FACTOR: u32 = 3;
 
 /// The limits of a guest.
@@ -147,8 +147,8 @@ pub fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// A flag that Ctrl-C and the end of the session raise. The loops that wait for guests, programs and
-/// locks check the flag.
+/// A flag that Ctrl-C and the end of the session raise. The loops that wait for guests, programs
+/// and locks check the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! CACHE/kernels/<sha256>/                an image, its config and modules
-//! CACHE/kernels/by-package/, CACHE/builds/by-recipe/    records that map a name or a key to a kernel
+//! CACHE/kernels/by-package/, CACHE/builds/by-recipe/    records from a name or a key to a kernel
 //! CACHE/kernels/apt-ARCH/, CACHE/kernels/tmp/apt*.bin    apt's package lists, and their indexes
 //! CACHE/snapshots/<sha256>/, <sha256>.lock    a frozen boot; the lock is held while it is made
 //! CACHE/symbols/<sha256>, <sha256>.lock       a kernel's functions

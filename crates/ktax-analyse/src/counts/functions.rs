@@ -435,7 +435,8 @@ pub(super) enum OperationSource {
 }
 
 /// Smallest difference of requests, in percent, that counts as different work if costs are equal
-/// and the user gave the number of operations. A program may start with one call more or less on another kernel.
+/// and the user gave the number of operations. A program may start with one call more or less on
+/// another kernel.
 const MIN_REQUESTS_DIFFER_PERCENT: f64 = 1.0;
 
 /// Returns true if the Sides requested such different work that their costs cannot be compared.

@@ -44,7 +44,7 @@ pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning>
     let warnings_of_side = |side: Side| {
         let boots = boots_in_order(pairs).filter(|(_, boot_side, _)| *boot_side == side);
         let ignored = boots.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
-        // The lists are unquoted and a value may contain spaces, so they cannot be split into words.
+        // The lists are unquoted and values may contain spaces: they cannot be split into words.
         let lists: BTreeSet<String> = ignored.map(|list| format!(" {list} ")).collect();
         let is_ignored = |word: &str| lists.iter().any(|list| list.contains(&format!(" {word} ")));
         unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
@@ -180,7 +180,7 @@ fn load_warnings(plan: &TimesPlan, average: &AverageNoise) -> Vec<Warning> {
     }
     if *throttled > 0 {
         warnings.push(warning(
-            format!("CPUs were thermally throttled {throttled} times"),
+            format!("CPUs were thermally throttled; times counted: {throttled}"),
             "cool the machine, or lower its clock: sudo cpupower frequency-set -u FREQUENCY",
         ));
     }

@@ -460,7 +460,7 @@ fn load_steal_and_heat_above_their_limits_have_warnings() {
     assert_eq!(facts, ["a hypervisor ran something else for 1.1 % of the time"]);
     let mut hot = noisy(10.0, 2, 0.0, 0.0);
     hot.noise.throttled = 1;
-    assert_eq!(warned(hot), ["heat slowed CPUs down; times counted"]);
+    assert_eq!(warned(hot), ["CPUs were thermally throttled; times counted"]);
 }
 
 #[test]
@@ -476,7 +476,8 @@ fn a_fact_that_changed_on_a_side_has_one_warning() {
     assert!(
         changes(&[pair(0, &old, &new), control(1, &old, &old), pair(2, &old, &new)]).is_empty()
     );
-    let change = "governor changed during the run: performance, from pair 1 powersave";
+    let change =
+        "governor changed during the run: performance before pair 1, powersave from then on";
     assert_eq!(
         changes(&[pair(0, &old, &new), control(1, &old, &new), pair(2, &old, &new)]),
         [change]
@@ -484,12 +485,13 @@ fn a_fact_that_changed_on_a_side_has_one_warning() {
     assert_eq!(changes(&[pair(0, &old, &old), pair(1, &new, &new), pair(2, &old, &new)]), [change]);
     // The order within a pair is the order in time.
     let first = TimedPair { change_first: true, ..control(0, &new, &old) };
-    let within = "governor changed during the run: performance, from pair 0 powersave";
+    let within =
+        "governor changed during the run: performance before pair 0, powersave from then on";
     assert_eq!(changes(&[first]), [within]);
     // A Boot that failed has no facts.
     assert!(changes(&[pair(0, &old, &new), pair(1, &[], &[]), pair(2, &old, &new)]).is_empty());
     let smt = [(fact::SMT, "off")];
     let missing = changes(&[pair(0, &smt, &smt), pair(1, &old, &smt)]);
-    assert_eq!(missing[0], "SMT changed during the run: off, from pair 1 nothing");
+    assert_eq!(missing[0], "SMT changed during the run: off before pair 1, nothing from then on");
     assert_eq!(missing.len(), 2);
 }

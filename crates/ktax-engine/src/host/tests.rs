@@ -237,12 +237,16 @@ fn impossible_settings_are_refused_with_a_next_step() {
     let governor = TimedSubject { governor, ..TimedSubject::default() };
     fs::remove_dir_all(machine.0.path().join("sys/devices")).unwrap();
     for (side, word, next) in [
-        (sysctl("vm.swapiness", "1"), "there is no vm.swapiness", "that provides it"),
+        (
+            sysctl("vm.swapiness", "1"),
+            "this kernel has no setting vm.swapiness",
+            "that provides it",
+        ),
         (sysctl("vm.swappiness", "1\n2"), "control characters", "use one short line"),
         (sysctl("vm.swappiness", "1\0"), "control characters", "use one short line"),
         (sysctl("kernel/../../etc/passwd", "1"), "is not the name", "that `sysctl -a` lists"),
         (sysctl("vm", "1"), "cannot read", "or remove the setting"),
-        (twice, "two spellings", "remove one"),
+        (twice, "two spellings", "write it once"),
         (governor, "no frequency governor", "remove `governor`"),
     ] {
         let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
@@ -313,9 +317,9 @@ fn a_mistyped_sysctl_gets_a_suggestion() {
     let machine = Machine::new();
     machine.write("proc/sys/net/ipv4/conf/eth0.100/mtu", "1500\n");
     for (typed, meant) in [
-        ("vm.swapiness", "there is no vm.swapiness (did you mean vm.swappiness?): "),
+        ("vm.swapiness", "this kernel has no setting vm.swapiness (did you mean vm.swappiness?): "),
         ("net.ipv4.conf.eth0/100.mut", "(did you mean net.ipv4.conf.eth0/100.mtu?)"),
-        ("x.y", "there is no x.y: "),
+        ("x.y", "this kernel has no setting x.y: "),
     ] {
         let sysctl = [(typed.to_owned(), "1".to_owned())].into();
         let subject = TimedSubject { sysctl, ..TimedSubject::default() };
@@ -364,7 +368,7 @@ fn settings_that_cannot_be_rewritten_are_refused() {
     ] {
         let side = sysctl(name, value);
         let error = machine.changer([&side, &TimedSubject::default()]).err().unwrap().to_string();
-        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
+        assert!(error.contains(why) && error.contains("; remove "), "{error}");
         assert!(!machine.state().join("journal.json").exists());
     }
     files.iter().for_each(|(name, value)| assert_eq!(machine.read(name), value.trim_end()));
@@ -393,7 +397,7 @@ fn irreversible_settings_are_refused() {
         // The files do not exist, so the setting is refused before a file is read or written.
         let (machine, side) = (Machine::new(), sysctl(name, value));
         let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
-        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
+        assert!(error.contains(why) && error.contains("; remove "), "{error}");
         assert!(!machine.state().join("journal.json").exists());
     }
     for (name, value) in [

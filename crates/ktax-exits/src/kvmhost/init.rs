@@ -3,8 +3,8 @@
 //! port, and reboots. QEMU runs with `-no-reboot` or `-action reboot=shutdown`, so a reboot ends
 //! the machine.
 //!
-//! Each frame on that port is a line of JSON with two lengths, then that many bytes of standard output and
-//! standard error. The reader trusts none of them.
+//! Each frame on that port is a line of JSON with two lengths, then that many bytes of standard
+//! output and standard error. The reader trusts none of them.
 
 use std::borrow::Cow;
 use std::fmt::Display;

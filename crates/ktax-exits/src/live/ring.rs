@@ -70,8 +70,8 @@ impl PerfRings {
         Ok(PerfRings { process, rings, start_ns, end_ns, waiting, reported_lost, fold })
     }
 
-    /// Reads the rings and adds up the events up to `complete_ns`. Later events wait, because a ring
-    /// may still get an older one.
+    /// Reads the rings and adds up the events up to `complete_ns`. Later events wait, because a
+    /// ring may still get an older one.
     fn drain(&mut self, complete_ns: u64) {
         for (ring, hook) in &mut self.rings {
             while let Some(record) = ring.next_record() {

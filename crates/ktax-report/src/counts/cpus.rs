@@ -374,9 +374,10 @@ const LOCK_CALLERS_MEANING: &str = "by: caller of the lock primitive (measured);
                                     all call paths.";
 
 const SLEEPERS_MEANING: &str = "by: the function that put the last process on the CPU to sleep, \
-                                lock and scheduler functions skipped; %: its share of the row's idle time; no \
-                                process: none slept here, or it moved to another CPU; lock: the \
-                                lock this function usually waits for (not measured).";
+                                lock and scheduler functions skipped; %: its share of the row's \
+                                idle time; no process: none slept here, or it moved to another \
+                                CPU; lock: the lock this function usually waits for (not \
+                                measured).";
 
 /// Share on both sides, in percent, below which a function counts among the others.
 const MIN_LINE_PERCENT: f64 = 1.0;
