@@ -127,7 +127,8 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
         let functions = names_in_parentheses(&touched.not_executed);
         let patches = escape(&patches.join(", "));
         return Err(Error::user(format!(
-            "no row has {MIN_PERCENT} % of its instructions in what {patches} changes{functions}"
+            "no row has at least {MIN_PERCENT} % of its instructions in what {patches} \
+             changes{functions}"
         ))
         .next("choose rows with -w, or measure a program of your own behind --"));
     }
@@ -154,8 +155,8 @@ pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option
     let (executed, not_executed) = (&touched.functions, &touched.not_executed);
     Ok(Some(match sensitive.is_empty() {
         true => format!(
-            "no row is known to have {MIN_PERCENT} % of its instructions in what {patches} \
-             changes{}; the comparison may not show its cost",
+            "no row is known to have at least {MIN_PERCENT} % of its instructions in what \
+             {patches} changes{}; the comparison may not show its cost",
             names_in_parentheses(not_executed)
         ),
         false => format!(

@@ -34,7 +34,9 @@ const WIRE_PORT: u16 = 0x5e9;
 pub(super) const RTC_START_YEAR: u64 = 2020;
 
 /// Value of `-rtc`: the guest's clock starts with `RTC_START_YEAR` and counts virtual time.
-pub const RTC: &str = "base=2020-01-01,clock=vm";
+pub fn rtc() -> String {
+    format!("base={RTC_START_YEAR}-01-01,clock=vm")
+}
 
 /// The fw_cfg item of the order: `docs/wire.md`.
 pub const ORDER_ITEM: &str = "opt/ktax/order";
@@ -309,7 +311,7 @@ fn translator_options(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> 
         // The other inputs that could differ are RDRAND and the firmware's rng-seed, which depend
         // on the seed, and the clock.
         ["-seed".into(), seed.to_string()],
-        ["-rtc".into(), RTC.into()],
+        ["-rtc".into(), rtc()],
         // No device that depends on the host's time.
         ["-display", "none"].map(String::from),
     ]

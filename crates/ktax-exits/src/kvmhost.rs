@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use init::{HostOrder, parse_frames};
 use ktax_engine::argv::{
-    MACHINE, NO_TIMER_CHECK, ORDER_ITEM, RTC, TRANSLATOR, escape, monitor, shell_script,
+    MACHINE, NO_TIMER_CHECK, ORDER_ITEM, TRANSLATOR, escape, monitor, rtc, shell_script,
 };
 use ktax_engine::qemu::{Halt, Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, save_state, wire};
@@ -214,8 +214,9 @@ impl KvmHost<'_> {
             false => format!("-accel {TRANSLATOR} -smp 1"),
         };
         let memory = if has_own_memory { "" } else { ",memory-backend=ram" };
+        let rtc = rtc();
         let fixed = format!(
-            "-M {MACHINE}{memory} -cpu {CPU} -m {MEMORY_MIB} {time} -rtc {RTC} -nodefaults \
+            "-M {MACHINE}{memory} -cpu {CPU} -m {MEMORY_MIB} {time} -rtc {rtc} -nodefaults \
              -no-user-config -display none"
         );
         let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();

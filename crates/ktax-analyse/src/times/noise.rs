@@ -30,7 +30,7 @@ pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     warnings.extend(unsettled_kernels(pairs));
     warnings.extend(setting_warnings(plan, pairs));
     warnings
-        .extend(AverageNoise::of_pairs(pairs).iter().flat_map(|noise| load_warnings(plan, noise)));
+        .extend(AverageNoise::average(pairs).iter().flat_map(|noise| load_warnings(plan, noise)));
     warnings.extend(changed_facts(pairs));
     warnings
 }
@@ -202,7 +202,7 @@ fn changed_facts(pairs: &[TimedPair]) -> Vec<Warning> {
                 let [old, new] = differing_parts(old, new).map(or_nothing);
                 let index = pair.index;
                 let fact = format!(
-                    "{name} changed during the run: {old} before pair {index}, {new} from then on"
+                    "{name} changed during the run: {old} at first, {new} from pair {index} on"
                 );
                 changes.insert(name, warning(fact, CHANGED_NEXT_STEP));
             }
@@ -339,7 +339,7 @@ const MAX_STEAL_PERCENT: f64 = 10.0;
 /// Reason why the machine cannot measure, with the next step: a hypervisor that takes its CPUs
 /// away, or other tasks that keep all its CPUs busy. `None` if the machine can measure.
 pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
-    let average = AverageNoise::of_pairs(pairs)?;
+    let average = AverageNoise::average(pairs)?;
     let AverageNoise { steal_percent, others_percent, limit_percent, cpus, .. } = average;
     if steal_percent > MAX_STEAL_PERCENT {
         return Some(format!(
@@ -379,7 +379,7 @@ pub struct AverageNoise {
 
 impl AverageNoise {
     /// Averages the noise of pairs; `None` if the pairs took no time.
-    pub fn of_pairs(pairs: &[TimedPair]) -> Option<AverageNoise> {
+    pub fn average(pairs: &[TimedPair]) -> Option<AverageNoise> {
         let noises = || pairs.iter().map(|pair| &pair.noise).filter(|noise| noise.seconds > 0.0);
         let cpu_time = noises().map(|noise| noise.seconds * f64::from(noise.cpus)).sum::<f64>();
         let time: f64 = noises().map(|noise| noise.seconds).sum();

@@ -130,7 +130,7 @@ proptest! {
             let pairs = shares.iter().flat_map(|(seconds, cpus, steal, others)| {
                 parts.iter().map(move |part| noisy(seconds * part, *cpus, *steal, *others))
             });
-            AverageNoise::of_pairs(&pairs.collect::<Vec<_>>()).unwrap()
+            AverageNoise::average(&pairs.collect::<Vec<_>>()).unwrap()
         };
         let [whole, parts] = [split(&[1.0]), split(&[0.25, 0.75])];
         let steals = shares.iter().map(|share| share.2);
@@ -476,8 +476,7 @@ fn a_fact_that_changed_on_a_side_has_one_warning() {
     assert!(
         changes(&[pair(0, &old, &new), control(1, &old, &old), pair(2, &old, &new)]).is_empty()
     );
-    let change =
-        "governor changed during the run: performance before pair 1, powersave from then on";
+    let change = "governor changed during the run: performance at first, powersave from pair 1 on";
     assert_eq!(
         changes(&[pair(0, &old, &new), control(1, &old, &new), pair(2, &old, &new)]),
         [change]
@@ -485,13 +484,12 @@ fn a_fact_that_changed_on_a_side_has_one_warning() {
     assert_eq!(changes(&[pair(0, &old, &old), pair(1, &new, &new), pair(2, &old, &new)]), [change]);
     // The order within a pair is the order in time.
     let first = TimedPair { change_first: true, ..control(0, &new, &old) };
-    let within =
-        "governor changed during the run: performance before pair 0, powersave from then on";
+    let within = "governor changed during the run: performance at first, powersave from pair 0 on";
     assert_eq!(changes(&[first]), [within]);
     // A Boot that failed has no facts.
     assert!(changes(&[pair(0, &old, &new), pair(1, &[], &[]), pair(2, &old, &new)]).is_empty());
     let smt = [(fact::SMT, "off")];
     let missing = changes(&[pair(0, &smt, &smt), pair(1, &old, &smt)]);
-    assert_eq!(missing[0], "SMT changed during the run: off before pair 1, nothing from then on");
+    assert_eq!(missing[0], "SMT changed during the run: off at first, nothing from pair 1 on");
     assert_eq!(missing.len(), 2);
 }

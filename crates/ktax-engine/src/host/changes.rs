@@ -200,15 +200,17 @@ impl StateDir {
         let metadata = dir.symlink_metadata().map_err(state_dir_error(dir))?;
         let is_own = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0;
         let path = dir.display();
-        if !metadata.is_dir() {
-            return Err(Error::host(format!("{path} is not a directory"))
-                .next("set KTAX_STATE to a directory that only this user can write"));
-        }
-        if !is_own {
-            let problem =
-                format!("other users can write to {path}, and ktax restores the kernel's");
-            return Err(Error::host(format!("{problem} settings from it"))
-                .next("set KTAX_STATE to a directory that only this user can write"));
+        let problem = if !metadata.is_dir() {
+            Some(format!("{path} is not a directory"))
+        } else if !is_own {
+            let writable = format!("other users can write to {path}");
+            Some(format!("{writable}, and ktax restores the kernel's settings from it"))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            let next = "set KTAX_STATE to a directory that only this user can write";
+            return Err(Error::host(problem).next(next));
         }
         let path = dir.join(LOCK);
         let mut options = OpenOptions::new();

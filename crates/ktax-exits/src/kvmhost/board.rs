@@ -12,7 +12,7 @@ use super::{
     row_prepare_failure,
 };
 use crate::{TableScope, files};
-use ktax_engine::argv::{RTC, escape, monitor, shell_script};
+use ktax_engine::argv::{escape, monitor, rtc, shell_script};
 use ktax_engine::payload::pack_initramfs;
 use ktax_engine::qemu::{Qemu, Vm, VmStart, VmWatch};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
@@ -238,8 +238,9 @@ impl BoardGuests {
     fn args(&self, side: Side, layout: &Layout, arguments: &str) -> Vec<String> {
         let (board, side) = (self.setup.board, self.side(side));
         let fixed = format!(
-            "{} -rtc {RTC} -nodefaults -no-user-config -display none -m 512",
-            exact_time_args(layout)
+            "{} -rtc {} -nodefaults -no-user-config -display none -m 512",
+            exact_time_args(layout),
+            rtc()
         );
         let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
         args.extend(board.machine.iter().map(|&word| word.to_owned()));

@@ -44,7 +44,7 @@ const LARGE_NOTE: &str = "This page has more than 60 rows, so each has fewer fun
 
 /// Maximum number of functions with a bar of their own.
 const MAX_BARS: usize = 8;
-/// The same limit on a page with more than [`LARGE_ROWS`].
+/// Maximum number of functions with a bar of their own, on a page with more than [`LARGE_ROWS`].
 const MAX_BARS_OF_LARGE: usize = 3;
 
 /// Maximum number of rows with a flame graph.
